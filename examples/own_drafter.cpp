@@ -15,7 +15,7 @@ class LastTime final : public foretoken::Drafter {
  public:
   std::string_view name() const override { return "last-time"; }
 
-  void Begin(const foretoken::DraftedRequest& request) override {
+  void Begin(const foretoken::DrafterText& request) override {
     newest_[request.sequence] = request.prompt.front();
     Learn(request.sequence, request.prompt.subspan(1));
   }
@@ -25,7 +25,7 @@ class LastTime final : public foretoken::Drafter {
       if (known == after_.end() || !proposal.Push(known->second)) return;
     }
   }
-  void Observe(const foretoken::DraftedRound& round) override {
+  void Observe(const foretoken::DrafterRound& round) override {
     Learn(round.sequence, round.committed);
   }
 
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   if (argc < 2) return std::cerr << "usage: own_drafter TARGET\n", 2;
   foretoken::EngineOptions options;
   options.model = argv[1];
-  options.speculative.lookahead = "fixed";
+  options.speculative.controller = "fixed";
   options.drafter = std::make_shared<LastTime>();
   auto engine = foretoken::Engine::Open(options);
   if (!engine) return std::cerr << engine.error().message << '\n', 1;

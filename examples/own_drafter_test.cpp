@@ -24,7 +24,7 @@ class LastTime final : public foretoken::Drafter {
       if (known == after_.end() || !proposal.Push(known->second)) return;
     }
   }
-  void Observe(const foretoken::DraftedRound& round) override {
+  void Observe(const foretoken::DrafterRound& round) override {
     for (std::size_t i = 0; i + 1 < round.committed.size(); ++i)
       after_[round.committed[i]] = round.committed[i + 1];
     if (last_ >= 0) after_[last_] = round.committed.front();
@@ -58,9 +58,9 @@ foretoken::Result<Generated> Generate(foretoken::Drafter* drafter, fakes::Target
   if (drafter != nullptr)
     drafter->Begin({.prompt = made.text, .max_new_tokens = n, .vocabulary_size = kVocabulary});
   while (std::ssize(made.text) < n) {
-    const fakes::Drafted drafted =
+    const foretoken::Drafts drafted =
         drafter == nullptr
-            ? fakes::Drafted()
+            ? foretoken::Drafts()
             : fakes::Draft(*drafter, {.text = made.text, .n = 4, .vocabulary_size = kVocabulary});
     const int n_drafts = static_cast<int>(drafted.tokens.size());
     Tokens query(made.text.begin() + target.length(), made.text.end());

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return std::cerr << "usage: own_states TARGET DRAFT\n", 2;
   auto decoder = foretoken::SpeculativeDecoder::Create(
       {.model = argv[1],
-       .speculative = {.method = "mtp", .num_speculative_tokens = 3, .lookahead = "fixed"}});
+       .speculative = {.method = "mtp", .num_speculative_tokens = 3, .controller = "fixed"}});
   if (!decoder) return Fail(decoder.error().message);
   const foretoken::EngineSummary& summary = (*decoder)->engine().summary();
   auto target = foretoken::Scorer::Create({.model = argv[1]}, summary.hidden_states);

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   auto decoder = foretoken::SpeculativeDecoder::Create(
       {.model = argv[1],
        .draft_model = argv[2],
-       .speculative = {.strategy = foretoken::VerifyStrategy::kSampleMatch, .lookahead = "ewma"}});
+       .speculative = {.strategy = foretoken::VerifyStrategy::kSampleMatch, .controller = "ewma"}});
   if (!target) return std::cerr << target.error().message << '\n', 1;
   if (!decoder) return std::cerr << decoder.error().message << '\n', 1;
   foretoken::Request request;

@@ -15,7 +15,7 @@ class Match final : public foretoken::Verifier {
  public:
   std::string_view name() const override { return "match"; }
   bool lossless() const override { return true; }
-  foretoken::Judgement Judge(foretoken::JudgedDraft& draft) override {
+  foretoken::Verdict Verify(foretoken::DraftsToVerify& draft) override {
     for (int i = 0;; ++i) {
       const std::int32_t own = draft.Sample(i);
       if (i == draft.length() || own != draft.tokens()[static_cast<std::size_t>(i)])
@@ -30,7 +30,7 @@ class Lenient final : public foretoken::Verifier {
  public:
   std::string_view name() const override { return "lenient"; }
   bool lossless() const override { return false; }
-  foretoken::Judgement Judge(foretoken::JudgedDraft& draft) override {
+  foretoken::Verdict Verify(foretoken::DraftsToVerify& draft) override {
     for (int i = 0; i < draft.length(); ++i) {
       const auto p = draft.TargetDistribution(i);
       const auto token = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
@@ -46,7 +46,7 @@ foretoken::Result<foretoken::Completion> Tell(char** paths,
   foretoken::EngineOptions options;
   options.model = paths[0];
   options.draft_model = paths[1];
-  options.speculative.lookahead = "fixed";
+  options.speculative.controller = "fixed";
   options.verifier = std::move(verifier);
   FORETOKEN_TRY(const auto engine, foretoken::Engine::Open(options));
   foretoken::Request request;

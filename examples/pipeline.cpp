@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   foretoken::EngineOptions options;
   options.model = argv[1];
   options.draft_model = argv[2];
-  options.speculative.lookahead = "fixed";
+  options.speculative.controller = "fixed";
   options.max_sequences = 3;  // of all replicas
   auto opened = foretoken::StandaloneSpeculativeDecodingPipeline::Create(options);
   if (!opened) return std::cerr << opened.error().message << '\n', 1;
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     }
   }
   const auto metrics = pipeline.SpecDecodeMetrics();
-  std::cout << metrics.accepted_tokens << " of " << metrics.draft_tokens << " drafts accepted\n";
+  std::cout << metrics.accepted << " of " << metrics.drafted << " drafts accepted\n";
 
   // Each text is the one that its request gives alone.
   auto engine = foretoken::Engine::Open(options);
@@ -60,5 +60,5 @@ int main(int argc, char** argv) {
     if (!released || !alone || released->text != texts[id] || alone->text != texts[id])
       return std::cerr << "pipeline: '" << id << "' has another text alone\n", 1;
   }
-  return metrics.accepted_tokens > 0 ? 0 : 1;
+  return metrics.accepted > 0 ? 0 : 1;
 }

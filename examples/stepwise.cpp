@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   foretoken::EngineOptions options;
   options.model = argv[1];
   options.draft_model = argv[2];
-  options.speculative.lookahead = "ewma";
+  options.speculative.controller = "ewma";
   auto opened = foretoken::SpeculativeDecoder::Create(options);
   if (!opened) return std::cerr << opened.error().message << '\n', 1;
   foretoken::SpeculativeDecoder& decoder = **opened;
@@ -42,10 +42,10 @@ int main(int argc, char** argv) {
   std::cout << stepped.text << '\n' << statistics.total_steps << " rounds";
   if (statistics.acceptance_rate) std::cout << ", acceptance " << *statistics.acceptance_rate;
   if (statistics.speedup_estimate) std::cout << ", estimate " << *statistics.speedup_estimate;
-  std::cout << ", next draft " << decoder.adaptive()->lookahead() << " tokens\n";
+  std::cout << ", next draft " << decoder.adaptive_lookahead()->lookahead() << " tokens\n";
 
   decoder.ResetStats();  // the controller starts again, too
-  if (decoder.acceptance_rate() != 0 || decoder.adaptive()->observations() != 0)
+  if (decoder.acceptance_rate() != 0 || decoder.adaptive_lookahead()->observations() != 0)
     return std::cerr << "stepwise: the statistics are still there\n", 1;
   const auto whole = decoder.Generate(request);
   if (!whole || whole->text != stepped.text || statistics.total_accepted_tokens == 0)

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
        {"Once upon a time there was a girl named Lily", "One day a dog named Max"}) {
     auto session = foretoken::DraftSession::Create(*drafter);
     if (!session) return Fail(session.error().message);
-    foretoken::DraftRequest request{.prompt = (*drafter)->Tokenize(prompt, true)};
+    foretoken::SessionText request{.prompt = (*drafter)->Tokenize(prompt, true)};
     request.sampling.temperature = 0;
     request.end_tokens = (*drafter)->summary().end_tokens;
     if (const auto begun = (*session)->Begin(request); !begun) return Fail(begun.error().message);
@@ -35,11 +35,11 @@ int main(int argc, char** argv) {
     sessions.push_back(*std::move(session));
   }
   for (int round = 0; round < 6; ++round) {
-    const auto drafts = foretoken::DraftSession::ProposeAll(both, 4, {.token_logits = true});
+    const auto drafts = foretoken::DraftSession::ProposeAll(both, 4, {.logits = true});
     if (!drafts) return Fail(drafts.error().message);
     for (std::size_t i = 0; i < both.size(); ++i) {
       const auto vocabulary = static_cast<std::size_t>((*drafter)->summary().vocabulary_size);
-      if ((*drafts)[i].token_logits.size() != (*drafts)[i].tokens.size() * vocabulary)
+      if ((*drafts)[i].logits.size() != (*drafts)[i].tokens.size() * vocabulary)
         return Fail("there are no logits");
       if (const auto seen = both[i]->Observe((*drafts)[i].tokens); !seen)
         return Fail(seen.error().message);
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   }
   const Text lily(both[0]->text().begin(), both[0]->text().end());
   for (auto* const session : both) session->End();
-  foretoken::DraftRequest alone{.prompt = {lily.begin(), lily.end() - 4}};
+  foretoken::SessionText alone{.prompt = {lily.begin(), lily.end() - 4}};
   alone.sampling.temperature = 0;
   if (const auto begun = (*third)->Begin(alone); !begun) return Fail(begun.error().message);
   const auto again = (*third)->Propose(4);

@@ -43,7 +43,7 @@ foretoken::VerificationOptions OptionsOf(const Json& round, int vocabulary) {
   return options;
 }
 
-foretoken::Result<foretoken::VerifiedDraft> Accepts(const Json& round) {
+foretoken::Result<foretoken::VerifiedDrafts> Accepts(const Json& round) {
   const int n = static_cast<int>(round.at("target_logits").at(0).size());
   const auto drafts = List<std::int32_t>(round, "drafts"), text = List<std::int32_t>(round, "text");
   const auto logits = Rows(round, "target_logits"), q = Rows(round, "draft_probabilities"),

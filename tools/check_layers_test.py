@@ -100,6 +100,14 @@ class CheckLayersTest(unittest.TestCase):
         self.forbid("apps/cli/b.cpp", '"base/a.h"')
         self.forbid("apps/settings/b.cpp", '"engine/a.h"')
 
+    def test_programs_see_the_headers_of_src_that_are_named_for_them_and_no_others(self):
+        self.forbid("apps/cli/b.cpp", '"base/comma_list.h"')  # there is none
+        self.write("src/base/comma_list.h", "")
+        self.write("apps/cli/b.cpp", '#include "base/comma_list.h"\n')
+        self.assertEqual(self.errors(), [])
+        self.forbid("examples/b.cpp", '"base/comma_list.h"')
+        self.forbid("src/kernels/avx2/b.cpp", '"base/comma_list.h"')
+
     def test_libraries_stay_in_one_place(self):
         self.forbid("apps/cli/b.cpp", "<nlohmann/json.hpp>")
         self.forbid("apps/settings/b.h", "<CLI/CLI.hpp>")

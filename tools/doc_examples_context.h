@@ -4,6 +4,7 @@
 // and never run, so nothing here is defined.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <iostream>
 #include <map>
@@ -30,6 +31,7 @@ extern foretoken::Request request, one, two, three, fox, girl;
 extern std::string schema;
 extern std::vector<std::int32_t> prompt, tokens, committed, drafts, text;
 extern std::vector<float> q, probabilities, logits;
-extern int n, n_kept, proposed, accepted;
+extern int n, n_kept, drafted, accepted;
+extern std::atomic<bool> client_gone;
 extern foretoken::ProfileMachine machine;
 extern foretoken::ProfileModel target;

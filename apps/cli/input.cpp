@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/text_file.h"
 #include "foretoken/engine.h"
-#include "foretoken/text_file.h"
 
 namespace foretoken::cli {
 
@@ -27,7 +27,7 @@ std::string FileName(const std::string& path) {
 
 std::string DraftFileNames(const EngineSummary& engine) {
   std::string names;
-  for (const DrafterSummary& draft : engine.drafts)
+  for (const DrafterSummary& draft : engine.drafters)
     names += (names.empty() ? "" : ", ") + FileName(draft.model.path);
   return names;
 }

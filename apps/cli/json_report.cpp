@@ -10,6 +10,7 @@
 #include "cli/pair/draft_models_json.h"
 #include "foretoken/speculative_config.h"
 #include "server/api/stats_json.h"
+#include "settings/option_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -64,8 +65,8 @@ Json SpeculationJson(const Generation& generation) {
       {"method", engine.method},
       {"strategy", generation.strategy},
       {"lossless", engine.lossless},
-      {"lookahead", generation.completion->lookahead.empty() ? engine.lookahead
-                                                             : generation.completion->lookahead},
+      {"lookahead", generation.completion->controller.empty() ? engine.controller
+                                                              : generation.completion->controller},
       {"num_speculative_tokens", engine.num_speculative_tokens}};
   server::PutCounts(json, generation.completion->speculation);
   if (generation.config != nullptr) json["config"] = ConfigJson(*generation.config);
@@ -133,7 +134,7 @@ Json MemoryJson(const ModelMemory& memory) {
           {"context_size", memory.context_size},
           {"available_bytes", memory.available_bytes},
           {"experts_paged", memory.experts_paged},
-          {"obstacle", TextOrNull(memory.obstacle)}};
+          {"obstacle", TextOrNull(settings::InFlags(memory.obstacle))}};
 }
 
 }  // namespace
@@ -151,7 +152,7 @@ std::string GenerationJson(const Generation& generation) {
   json["timings"] = TimingsJson(generation);
   if (generation.comparison) json["comparison"] = ComparisonJson(*generation.comparison);
   json["model"] = ModelJson(engine.target);
-  json["draft_model"] = engine.draft ? ModelJson(*engine.draft) : Json(nullptr);
+  json["draft_model"] = engine.draft_model ? ModelJson(*engine.draft_model) : Json(nullptr);
   json["draft_models"] = DraftsJson(engine);
   json["isa"] = engine.isa;
   json["threads"] = engine.threads;

@@ -12,7 +12,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "settings/environment.h"
 
 namespace foretoken::cli {

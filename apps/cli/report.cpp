@@ -7,11 +7,12 @@
 #include <string>
 
 #include "cli/terminal.h"
+#include "settings/option_flags.h"
 
 namespace foretoken::cli {
 
 void ReportNotice(const std::string& text) {
-  const std::string line = "foretoken: " + OnOneLine(text) + "\n";
+  const std::string line = "foretoken: " + OnOneLine(settings::InFlags(text)) + "\n";
   std::fputs(Fitted(line, STDERR_FILENO, 2).c_str(), stderr);
 }
 

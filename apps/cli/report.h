@@ -11,8 +11,8 @@ namespace foretoken::cli {
 
 inline constexpr int kDone = 0, kFailed = 1, kBadUsage = 2, kInterrupted = 130;
 
-// Prints "foretoken: <text>" on standard error: one line whatever the text contains; a terminal
-// shows it broken between words.
+// Prints "foretoken: <text>" on standard error: one line whatever the text contains, with flags where
+// the library named options; a terminal shows it broken between words.
 void ReportNotice(const std::string& text);
 
 // The same with an error's message. Returns its exit code: 2 for wrong usage, else 1.

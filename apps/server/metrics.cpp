@@ -105,7 +105,7 @@ class Metrics::Impl {
   ByLabel drafted_per_position{CounterFamily("spec_decode_num_draft_tokens_per_pos_total",
                                              "Rounds that drafted this position."),
                                "position"};
-  ByLabel judged_per_position{
+  ByLabel verified_per_position{
       CounterFamily("spec_decode_num_judged_tokens_per_pos_total",
                     "Drafts with a verdict, by position: all earlier ones were accepted."),
       "position"};
@@ -353,11 +353,11 @@ void Metrics::AddEnd(const ChoiceEnd& end) {
   };
   const std::int64_t seen_tokens =
       counted.accepted + counted.recovered + counted.bonus + counted.plain;
-  std::int64_t judged = 0;
+  std::int64_t verified = 0;
   for (std::size_t i = 0; i < s.drafted_per_position.size(); ++i) {
-    judged += s.judged_per_position[i];
+    verified += s.verified_per_position[i];
     m.drafted_per_position.Add(Position(i), static_cast<double>(s.drafted_per_position[i]));
-    m.judged_per_position.Add(Position(i), static_cast<double>(s.judged_per_position[i]));
+    m.verified_per_position.Add(Position(i), static_cast<double>(s.verified_per_position[i]));
     m.accepted_per_position.Add(Position(i), static_cast<double>(s.accepted_per_position[i]));
   }
   m.drafts.Increment(rest(s.draft_rounds, counted.draft_rounds));
@@ -366,7 +366,7 @@ void Metrics::AddEnd(const ChoiceEnd& end) {
   m.target_tokens.Add("recovered", rest(s.recovered, counted.recovered));
   m.target_tokens.Add("bonus", rest(s.bonus, counted.bonus));
   m.target_tokens.Add("plain", rest(s.plain, counted.plain));
-  const double rejected = rest(judged - s.accepted, counted.judged - counted.accepted);
+  const double rejected = rest(verified - s.accepted, counted.verified - counted.accepted);
   m.wasted.Add("rejected", rejected);
   m.wasted.Add("unjudged",
                rest(s.drafted - s.accepted, counted.drafted - counted.accepted) - rejected);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "foretoken/memory_limit.h"
+#include "base/machine/memory_limit.h"
 
 namespace foretoken::server {
 namespace {
@@ -44,7 +44,7 @@ std::int64_t DefaultCeiling(std::int64_t resident) {
 Result<MemoryPlan> PlanMemory(const EngineSummary& engine, std::int64_t ceiling,
                               std::int64_t max_body_bytes, int n_workers) {
   MemoryPlan plan{.weights = engine.target.weight_bytes, .cache = engine.target.cache_bytes};
-  for (const DrafterSummary& draft : engine.drafts) {
+  for (const DrafterSummary& draft : engine.drafters) {
     plan.weights += draft.model.weight_bytes;
     plan.cache += draft.model.cache_bytes;
   }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "foretoken/memory_limit.h"
+#include "base/machine/memory_limit.h"
 #include "server/net/client_address.h"
 #include "server/net/quota.h"
 

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "foretoken/async_engine.h"
-#include "foretoken/no_memory.h"
 #include "foretoken/ranks.h"
+#include "foretoken/result.h"
 #include "server/engine_meter.h"
 #include "server/net/client_address.h"
 #include "server/net/http.h"

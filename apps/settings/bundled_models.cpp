@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "foretoken/methods.h"
+#include "draft/methods.h"
 
 namespace foretoken::settings {
 namespace {
@@ -145,7 +145,7 @@ Status FillInModels(EngineOptions& options, const ModelPlaces& places) {
     else
       options.speculative.draft_models.push_back(std::move(file));
   }
-  if (!tokens && options.speculative.lookahead == "fixed") tokens = kBestTokens;
+  if (!tokens && options.speculative.controller == "fixed") tokens = kBestTokens;
   return {};
 }
 

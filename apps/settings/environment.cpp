@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "foretoken/nearest_name.h"
+#include "config/nearest_name.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken::settings {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "foretoken/nearest_name.h"
+#include "config/nearest_name.h"
 
 namespace foretoken::settings {
 namespace {

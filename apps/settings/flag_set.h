@@ -33,7 +33,16 @@ struct Flag {
   std::vector<std::string> choices = {};
   // The help where only the most used flags are shown; empty: `help`.
   std::string brief = {};
+  // The option of the library that it sets, as messages of the library name it:
+  // "EngineOptions::context_size". Empty: none that they name.
+  std::string option = {};
 };
+
+// The flag, which sets this option of the library.
+inline Flag Sets(std::string option, Flag flag) {
+  flag.option = std::move(option);
+  return flag;
+}
 
 struct FlagGroup {
   std::string title;

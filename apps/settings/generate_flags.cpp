@@ -10,9 +10,9 @@
 #include <tuple>
 #include <utility>
 
-#include "foretoken/methods.h"
+#include "base/files/text_file.h"
+#include "draft/methods.h"
 #include "foretoken/speculative_config.h"
-#include "foretoken/text_file.h"
 #include "settings/bundled_models.h"
 #include "settings/llama_flags.h"
 #include "settings/process_ranks.h"
@@ -249,73 +249,88 @@ Flag StopTokenFlag(GenerateSettings& settings) {
 
 FlagGroup ModelFlags(EngineOptions& options) {
   options.ranks = ProcessRanks();
-  return {"Model",
-          {
-              {{"-m", "--model"},
-               "PATH",
-               "a GGUF file or folder; default: the bundled model with its own drafter",
-               StorePath(options.model)},
-              {{"-c", "--ctx-size"},
-               "N",
-               "size of the context, for prompt and text together, in tokens; default 0: the "
-               "model's own",
-               StoreInteger(options.context_size, 0, kMaxTokens)},
-              {{"-t", "--threads"},
-               "N",
-               "number of threads; default 0: $FORETOKEN_THREADS, or else one for each core that "
-               "this process may use",
-               StoreInteger(options.threads, 0, 1024)},
+  return {
+      "Model",
+      {
+          Sets("EngineOptions::model",
+               {{"-m", "--model"},
+                "PATH",
+                "a GGUF file or folder; default: the bundled model with its own drafter",
+                StorePath(options.model)}),
+          Sets("EngineOptions::context_size",
+               {{"-c", "--ctx-size"},
+                "N",
+                "size of the context, for prompt and text together, in tokens; default 0: the "
+                "model's own",
+                StoreInteger(options.context_size, 0, kMaxTokens)}),
+          Sets("EngineOptions::threads",
+               {{"-t", "--threads"},
+                "N",
+                "number of threads; default 0: $FORETOKEN_THREADS, or else one for each core that "
+                "this process may use",
+                StoreInteger(options.threads, 0, 1024)}),
+          Sets(
+              "EngineOptions::pin_threads",
               {{"--pin-threads"},
                "",
                "keep each thread except the main one on a core of its own; for a machine that does "
                "nothing else",
-               StoreTrue(options.pin_threads)},
-              {{"-ctk", "--cache-type-k"},
-               "TYPE",
-               "number type of the keys in the cache: f32, f16, bf16 or q8_0; default f16",
-               StoreCacheType(options.cache_type_k),
-               false,
-               {"f32", "f16", "bf16", "q8_0"}},
-              {{"-ctv", "--cache-type-v"},
-               "TYPE",
-               "number type of the values in the cache; default f16",
-               StoreCacheType(options.cache_type_v),
-               false,
-               {"f32", "f16", "bf16", "q8_0"}},
-              {{"--cache-tokens"},
-               "N",
-               "tokens that the cache holds for all requests together; default 0: one context for "
-               "each request that runs at the same time",
-               StoreInteger(options.cache_tokens, 0, 1 << 30)},
-              {{"--prefix-cache"},
-               "on|off",
-               "whether requests with a shared prefix share its cache; default on",
-               StoreSwitch(options.prefix_cache)},
-              {{"--state-checkpoint-tokens"},
-               "N",
-               "positions between two copies of a recurrent state, from which texts with a shared "
-               "prefix go on; default 8192; 0: no copies",
-               StoreInteger(options.state_checkpoint_tokens, 0, 1 << 24)},
-              {{"--repack-cache"},
-               "FOLDER",
-               "folder for a copy of the weights in the kernels' layout, which makes the next "
-               "start fast, and for what passes and drafts cost; off: neither; default auto: the "
-               "user's cache folder",
-               StoreText(options.repack_cache)},
-              {{"--repack-cache-gb"},
-               "N",
-               "the most gigabytes of such copies in that folder: those not used for the longest "
-               "time are deleted; default 0: a tenth of the disk, at least 32",
-               StoreInteger(options.repack_cache_gb, 0, 1 << 24)},
-              RanksFlag(),
-          }};
+               StoreTrue(options.pin_threads)}),
+          Sets("EngineOptions::cache_type_k",
+               {{"-ctk", "--cache-type-k"},
+                "TYPE",
+                "number type of the keys in the cache: f32, f16, bf16 or q8_0; default f16",
+                StoreCacheType(options.cache_type_k),
+                false,
+                {"f32", "f16", "bf16", "q8_0"}}),
+          Sets("EngineOptions::cache_type_v",
+               {{"-ctv", "--cache-type-v"},
+                "TYPE",
+                "number type of the values in the cache; default f16",
+                StoreCacheType(options.cache_type_v),
+                false,
+                {"f32", "f16", "bf16", "q8_0"}}),
+          Sets("EngineOptions::cache_tokens",
+               {{"--cache-tokens"},
+                "N",
+                "tokens that the cache holds for all requests together; default 0: one context for "
+                "each request that runs at the same time",
+                StoreInteger(options.cache_tokens, 0, 1 << 30)}),
+          Sets("EngineOptions::prefix_cache",
+               {{"--prefix-cache"},
+                "on|off",
+                "whether requests with a shared prefix share its cache; default on",
+                StoreSwitch(options.prefix_cache)}),
+          Sets("EngineOptions::state_checkpoint_tokens",
+               {{"--state-checkpoint-tokens"},
+                "N",
+                "positions between two copies of a recurrent state, from which texts with a shared "
+                "prefix go on; default 8192; 0: no copies",
+                StoreInteger(options.state_checkpoint_tokens, 0, 1 << 24)}),
+          Sets("EngineOptions::repack_cache",
+               {{"--repack-cache"},
+                "FOLDER",
+                "folder for a copy of the weights in the kernels' layout, which makes the next "
+                "start fast, and for what passes and drafts cost; off: neither; default auto: the "
+                "user's cache folder",
+                StoreText(options.repack_cache)}),
+          Sets("EngineOptions::repack_cache_gb",
+               {{"--repack-cache-gb"},
+                "N",
+                "the most gigabytes of such copies in that folder: those not used for the longest "
+                "time are deleted; default 0: a tenth of the disk, at least 32",
+                StoreInteger(options.repack_cache_gb, 0, 1 << 24)}),
+          RanksFlag(),
+      }};
 }
 
 Flag RecordFlag(EngineOptions& options) {
-  return {{"--record"},
-          "FILE",
-          "write a trace of every round to FILE, as JSON lines; `foretoken replay FILE` reads it",
-          StorePath(options.record)};
+  return Sets(
+      "EngineOptions::record",
+      {{"--record"},
+       "FILE",
+       "write a trace of every round to FILE, as JSON lines; `foretoken replay FILE` reads it",
+       StorePath(options.record)});
 }
 
 Flag RawFlag(bool& raw) {
@@ -460,22 +475,25 @@ FlagGroup SamplingFlags(GenerateSettings& settings) {
 std::vector<Flag> TemplateFlags(ChatOptions& format) {
   const std::vector<std::string_view> known = ChatTemplateNames();
   return {
-      {{"--chat-template"},
-       "NAME",
-       "how messages are written: one of the model file's named templates, or chatml, for files "
-       "without one; default: as the model file says",
-       StoreText(format.chat_template),
-       false,
-       {known.begin(), known.end()}},
-      {{"--chat-template-file"},
-       "FILE",
-       "a Jinja template that is used instead of the model file's",
-       [&format](const std::string& path) -> Status {
-         FORETOKEN_TRY(format.template_text,
-                       ReadTextFile(path, {.most_bytes = 1 << 22, .pipes = true}));
-         if (!format.template_text.empty()) return {};
-         return Fail(ErrorCode::kInvalidArgument, "the file is empty; give one with a template");
-       }},
+      Sets("ChatOptions::chat_template", {{"--chat-template"},
+                                          "NAME",
+                                          "how messages are written: one of the model file's named "
+                                          "templates, or chatml, for files "
+                                          "without one; default: as the model file says",
+                                          StoreText(format.chat_template),
+                                          false,
+                                          {known.begin(), known.end()}}),
+      Sets("ChatOptions::template_text",
+           {{"--chat-template-file"},
+            "FILE",
+            "a Jinja template that is used instead of the model file's",
+            [&format](const std::string& path) -> Status {
+              FORETOKEN_TRY(format.template_text,
+                            ReadTextFile(path, {.most_bytes = 1 << 22, .pipes = true}));
+              if (!format.template_text.empty()) return {};
+              return Fail(ErrorCode::kInvalidArgument,
+                          "the file is empty; give one with a template");
+            }}),
       {{"--chat-template-kwargs"},
        "JSON",
        "an object of further variables for the template: '{\"enable_thinking\": false}'",

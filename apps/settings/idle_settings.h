@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "foretoken/speculative_use.h"
+#include "foretoken/options.h"
 #include "settings/generate_flags.h"
 
 namespace foretoken::settings {

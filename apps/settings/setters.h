@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "foretoken/comma_list.h"
+#include "base/comma_list.h"
 #include "settings/values.h"
 
 namespace foretoken::settings {

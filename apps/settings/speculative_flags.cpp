@@ -103,7 +103,7 @@ std::vector<Row> LookaheadRows() {
        fmt::format(
            "the draft-length controller: {}; default {}; by-text replaces {} where the "
            "text depends on the drafts, so that a seed gives one text",
-           Explained(AllControllers()), SpeculativeOptions().lookahead,
+           Explained(AllControllers()), SpeculativeOptions().controller,
            fmt::join(NamesWith(AllControllers(), &ControllerInfo::follows_load, true), " and ")),
        Choices({}, AllControllers())},
       {"lookahead_initial", {"--lookahead-initial"}, "K", "ewma: K at first; default 5"},
@@ -213,6 +213,13 @@ Setter SetKey(SpeculativeOptions& options, std::string_view name) {
   };
 }
 
+// The member of SpeculativeOptions that the key sets; the names of most are equal.
+std::string OptionOf(std::string_view key) {
+  if (key == "speculative_method") key = "method";
+  if (key == "rejection_sampling_strategy") key = "strategy";
+  return fmt::format("SpeculativeOptions::{}", key);
+}
+
 Flag FlagOf(Row row, GenerateSettings& settings) {
   const Setter into = SetKey(settings.engine.speculative, row.key);
   const bool is_switch = *row.value == '\0';
@@ -226,7 +233,8 @@ Flag FlagOf(Row row, GenerateSettings& settings) {
           .help = std::move(row.help),
           .set = std::move(set),
           .choices = std::move(row.choices),
-          .brief = std::move(row.brief)};
+          .brief = std::move(row.brief),
+          .option = OptionOf(row.key)};
 }
 
 // The first one takes the place of those that the settings' file or the environment names.
@@ -291,18 +299,20 @@ FlagGroup SpeculationFlags(GenerateSettings& settings) {
       "Speculation (changes the speed, not the text's distribution, unless marked LOSSY)", {}};
   AddSources(group, settings);
   group.flags.push_back(
-      {{"-md", "--model-draft", "--spec-draft-model", "--draft-models"},
-       "PATH",
-       "the drafter: a small model of the same family, or a head that was trained for "
-       "the model; may be repeated; default: those beside the model",
-       AddDraftModel(settings),
-       true});
+      Sets("EngineOptions::draft_model",
+           {{"-md", "--model-draft", "--spec-draft-model", "--draft-models"},
+            "PATH",
+            "the drafter: a small model of the same family, or a head that was trained for "
+            "the model; may be repeated; default: those beside the model",
+            AddDraftModel(settings),
+            true}));
   for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})
     for (Row& row : rows) group.flags.push_back(FlagOf(std::move(row), settings));
-  group.flags.push_back({{"--draft-temp"},
-                         "T",
-                         "the drafter's temperature, 0 to 2; default: that of --temp",
-                         StoreNumber(settings.draft_temperature, 0, 2)});
+  group.flags.push_back(Sets("SpeculativeParameters::draft_sampling",
+                             {{"--draft-temp"},
+                              "T",
+                              "the drafter's temperature, 0 to 2; default: that of --temp",
+                              StoreNumber(settings.draft_temperature, 0, 2)}));
   group.flags.push_back({{"--kv-cache"},
                          "on|off",
                          "off: each round computes the whole text anew; the same text, slowly, for "

@@ -8,7 +8,7 @@
 #include <limits>
 #include <string_view>
 
-#include "foretoken/comma_list.h"
+#include "base/comma_list.h"
 
 namespace foretoken::settings {
 namespace {

@@ -182,7 +182,7 @@ std::unique_ptr<Engine> Open(const Settings& s, const std::string& method,
                              const std::string& draft) {
   auto engine = Engine::Open({.model = s.model,
                               .draft_model = draft,
-                              .speculative = {.method = method, .lookahead = "fixed"},
+                              .speculative = {.method = method, .controller = "fixed"},
                               .threads = s.threads});
   if (!engine) Quit(engine.error().message);
   return std::move(*engine);

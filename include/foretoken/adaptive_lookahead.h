@@ -2,7 +2,7 @@
 // foretoken/adaptive_lookahead.h: a draft length that follows the mean number of accepted drafts.
 //
 //   auto lookahead = foretoken::AdaptiveLookahead::Create({});
-//   lookahead->Observe(proposed, accepted);      // after each round
+//   lookahead->Observe(drafted, accepted);      // after each round
 //   const int k = lookahead->lookahead();        // for the next one
 //
 // The mean is exponentially weighted: ewma = alpha * accepted + (1 - alpha) * ewma; the first
@@ -30,9 +30,9 @@ class AdaptiveLookahead {
   // Errors: kInvalidArgument, naming the value that is out of range.
   [[nodiscard]] static Result<AdaptiveLookahead> Create(const AdaptiveLookaheadConfig& config);
 
-  // A round drafted `proposed` tokens, and `accepted` of them were accepted. If more were accepted
-  // than proposed, all count as accepted; a negative number counts as 0.
-  void Observe(int proposed, int accepted) noexcept;
+  // A round drafted `drafted` tokens, and `accepted` of them were accepted. If more were accepted
+  // than drafted, all count as accepted; a negative number counts as 0.
+  void Observe(int drafted, int accepted) noexcept;
   // Back to the state after Create.
   void Reset() noexcept;
   // Uses another configuration from here on. The mean and the counters stay; the draft length moves

@@ -25,11 +25,9 @@
 #include <memory>
 #include <vector>
 
-#include "foretoken/byte_counter.h"
 #include "foretoken/engine.h"
 #include "foretoken/event_stream.h"
 #include "foretoken/options.h"
-#include "foretoken/prepared_request.h"
 #include "foretoken/result.h"
 
 namespace foretoken {

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstddef>
-#include <exception>
 #include <functional>
 
 namespace foretoken {
@@ -38,12 +37,6 @@ class CancellationScope {
   const std::function<bool()> question_;
   CancellationScope* const outer_;
   bool cancelled_ = false;
-};
-
-// Thrown inside of the library where work ends. Functions that return a Result or a Status turn it
-// into kStopped (CatchNoMemory).
-struct WorkCancelled final : std::exception {
-  const char* what() const noexcept override { return "nobody waits for this work"; }
 };
 
 }  // namespace foretoken

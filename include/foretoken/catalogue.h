@@ -13,6 +13,8 @@
 
 namespace foretoken {
 
+inline constexpr const char* kVersion = "0.1.0";
+
 struct DrafterInfo {
   std::string_view name;                           // a method: "ngram"
   std::span<const std::string_view> aliases = {};  // names that other programs give it

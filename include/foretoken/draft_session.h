@@ -20,11 +20,13 @@
 #include <vector>
 
 #include "foretoken/drafter.h"
+#include "foretoken/drafts.h"
 #include "foretoken/result.h"
 
 namespace foretoken {
 
-struct DraftRequest {
+// A text that a session drafts for.
+struct SessionText {
   std::vector<std::int32_t> prompt = {};      // at least one token
   int max_new_tokens = 256;                   // the most tokens that may follow the prompt
   int min_new_tokens = 0;                     // end tokens are not drafted until then
@@ -35,24 +37,6 @@ struct DraftRequest {
   // True: drafts use the noise with which the target draws its own tokens, as an engine's drafts do
   // under sample-match. False: they use noise of their own, as under residual.
   bool shares_noise = true;
-};
-
-struct Drafts {
-  std::vector<std::int32_t> tokens;
-  // The probability of each token in the distribution that it was drawn from; 1 where it was
-  // certain.
-  std::vector<float> probabilities;
-  // [tokens, vocabulary], if asked for: the distribution of each draft; one-hot where it was
-  // certain.
-  std::vector<float> distributions;
-  // [tokens, vocabulary], if asked for: the logits of the drafter's model at each draft, before any
-  // processing; empty if it has none.
-  std::vector<float> token_logits;
-};
-
-// What to return beside the drafts and their probabilities. It needs a known vocabulary.
-struct DraftRows {
-  bool distributions = false, token_logits = false;
 };
 
 // Sessions may share a drafter: each text that has begun has a sequence of it, and they may draft
@@ -68,16 +52,16 @@ class DraftSession {
   // Starts a text. It replaces a text that has begun; a draft model then keeps the part of its
   // cache that both share. Errors: kInvalidArgument (no prompt, unknown tokens, parameters; other
   // sessions, or an engine, have all of the drafter's sequences).
-  [[nodiscard]] Status Begin(const DraftRequest& request);
+  [[nodiscard]] Status Begin(const SessionText& text);
 
-  // Up to k drafts that continue the text, k in [0, 64]. Errors: kInvalidArgument (no text has
-  // begun, k; with rows also an unknown vocabulary).
-  [[nodiscard]] Result<Drafts> Propose(int k, const DraftRows& rows = {});
+  // Up to k drafts that continue the text, k in [0, 64]; options.num_steps is not read. Errors:
+  // kInvalidArgument (no text has begun, k; rows of a vocabulary whose size is not known).
+  [[nodiscard]] Result<Drafts> Propose(int k, const DraftOptions& options = {});
   // The same for several sessions of one drafter, [sessions]; its model shares its passes among
   // them. Each text gets the drafts that it gets alone. Errors: as Propose; kInvalidArgument
   // (another drafter, a session twice).
   [[nodiscard]] static Result<std::vector<Drafts>> ProposeAll(
-      std::span<DraftSession* const> sessions, int k, const DraftRows& rows = {});
+      std::span<DraftSession* const> sessions, int k, const DraftOptions& options = {});
 
   // The text continues with these tokens, whatever was drafted. Errors: kInvalidArgument (no text
   // has begun, unknown tokens, more than max_new_tokens); nothing has happened then.
@@ -88,7 +72,7 @@ class DraftSession {
   std::span<const std::int32_t> text() const;  // the prompt and the observed tokens
   // What the drafter's model did for this session's proposals since the last call; passes that
   // sessions shared count for each.
-  DraftWork TakeWork();
+  DrafterWork TakeWork();
   // The first fault of each kind that the drafter has made (drafter.h).
   const std::vector<std::string>& notices() const;
 

@@ -54,8 +54,9 @@ class DraftProposal {
   ~DraftProposal() = default;
 };
 
-struct DraftedRequest {
-  int sequence = 0;  // [0, max_sequences); another request may get it after End
+// A text that begins.
+struct DrafterText {
+  int sequence = 0;                      // [0, max_sequences); another request may get it after End
   std::span<const std::int32_t> prompt = {};  // at least one token
   int max_new_tokens = 0;
   int vocabulary_size = 0;
@@ -71,7 +72,7 @@ struct DraftedRequest {
 };
 
 // What a round committed.
-struct DraftedRound {
+struct DrafterRound {
   int sequence = 0;
   // The accepted drafts and one token of the target; cut where the request ends.
   std::span<const std::int32_t> committed = {};
@@ -79,13 +80,13 @@ struct DraftedRound {
 };
 
 // One of several drafts that are made together.
-struct DraftTask {
+struct DrafterTask {
   int sequence = 0;
   DraftProposal* proposal = nullptr;
 };
 
 // What a drafter's model did.
-struct DraftWork {
+struct DrafterWork {
   std::int64_t forwards = 0;
   int read_tokens = 0;  // committed tokens that it had to read before drafting
   double read_ms = 0;   // the time of that reading
@@ -117,13 +118,13 @@ class Drafter {
   virtual DrafterLimits limits() const { return {}; }
 
   // A new text begins. If the sequence has not ended, the new text replaces its old one.
-  virtual void Begin(const DraftedRequest&) {}
+  virtual void Begin(const DrafterText&) {}
   // Adds as many drafts as are worthwhile, possibly none.
   virtual void Propose(int sequence, DraftProposal& proposal) = 0;
   // The same for several sequences, so that a model can share its passes among them. Calls Propose
   // for each unless it is overridden.
-  virtual void ProposeAll(std::span<const DraftTask> tasks);
-  virtual void Observe(const DraftedRound&) {}
+  virtual void ProposeAll(std::span<const DrafterTask> tasks);
+  virtual void Observe(const DrafterRound&) {}
   virtual void End(int /*sequence*/) {}
 
   // Forgets what texts that have ended taught.
@@ -131,7 +132,7 @@ class Drafter {
   // Committed tokens that a model has to read before its first draft; the cost model counts them.
   virtual int Unread(int /*sequence*/) const { return 0; }
   // The work since the last call.
-  virtual DraftWork TakeWork() { return {}; }
+  virtual DrafterWork TakeWork() { return {}; }
 };
 
 }  // namespace foretoken

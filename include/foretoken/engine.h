@@ -26,19 +26,49 @@
 #include <vector>
 
 #include "foretoken/chat.h"
-#include "foretoken/engine_counts.h"
-#include "foretoken/finish_reason.h"
-#include "foretoken/memory_needs.h"
 #include "foretoken/options.h"
-#include "foretoken/prepared_request.h"
 #include "foretoken/request.h"
 #include "foretoken/result.h"
-#include "foretoken/speculative_use.h"
 #include "foretoken/stats.h"
 #include "foretoken/stream.h"
 #include "foretoken/tools/measure.h"
 
 namespace foretoken {
+
+namespace grammar {
+class Grammar;
+}
+namespace engine {
+class Admission;
+class Preparation;
+}  // namespace engine
+
+// A request that an engine has checked. Its prompt is tokens and its grammar is compiled, so that the
+// engine's thread begins it without delay.
+//
+// A value without ties to threads: any thread may hold it, copy it and let it go. Only the engine
+// that prepared it may begin it, and that engine must outlive it.
+class PreparedRequest {
+ public:
+  // As it was given, but for prompt_tokens, which have moved:
+  const Request& request() const { return request_; }
+  std::span<const std::int32_t> prompt_tokens() const { return prompt_; }
+  // Null where the request has no grammar.
+  const grammar::Grammar* grammar() const { return grammar_.get(); }
+
+  // Separates choices that share everything else: Request::id.
+  void set_id(std::uint64_t id) { request_.id = id; }
+
+ private:
+  friend class engine::Admission;
+  friend class engine::Preparation;
+  PreparedRequest() = default;
+
+  const engine::Preparation* prepared_by_ = nullptr;
+  Request request_;
+  std::vector<std::int32_t> prompt_;
+  std::shared_ptr<const grammar::Grammar> grammar_;
+};
 
 struct Completion {
   std::string text;                     // valid UTF-8, without the stop string
@@ -52,10 +82,10 @@ struct Completion {
   // fields above then hold the text so far. Other requests are not affected.
   std::optional<Error> error;
   std::uint64_t seed = 0;
-  // The rule that verified this request: "residual", for example, never "auto"; "greedy" at
+  // The strategy that verified this request: "residual", for example, never "auto"; "greedy" at
   // temperature 0, whatever was asked for.
   std::string strategy;
-  // The text has the distribution of plain decoding, because of that rule or because nothing was
+  // The text has the distribution of plain decoding, because of that strategy or because nothing was
   // drafted.
   bool lossless = true;
   // Settings of the request that had no effect on it: "draft_p_min: nothing drafts".
@@ -63,7 +93,7 @@ struct Completion {
   // The controller that chose this request's draft lengths: "by-text" instead of cost-model and
   // batch-size if the text depends on the drafts, so that the seed gives the same text again. Empty
   // if nothing could be drafted.
-  std::string lookahead;
+  std::string controller;
   SpeculationStats speculation;
   Timings timings;
 };
@@ -101,15 +131,15 @@ struct DrafterSummary {
 
 struct EngineSummary {
   ModelSummary target;
-  std::unique_ptr<ModelSummary> draft;      // the first of `drafts`, or null
-  std::vector<DrafterSummary> drafts;       // all models and heads that draft, in file order
-  HiddenStates hidden_states;               // of the target, that its heads draft from
-  std::string isa;                          // "avx512"
-  int threads = 0;                          // of this rank
-  int ranks = 1;                            // processes that compute together
-  int max_sequences = 1;                    // requests that may run together
-  std::string method, strategy, lookahead;  // "ngram", "sample-match", "fixed"
-  bool lossless = true;                     // under that strategy, at every temperature
+  std::vector<DrafterSummary> drafters;       // all models and heads that draft, in file order
+  std::unique_ptr<ModelSummary> draft_model;  // the model of the first of them, or null
+  HiddenStates hidden_states;                 // of the target, that its heads draft from
+  std::string isa;                            // "avx512"
+  int threads = 0;                            // of this rank
+  int ranks = 1;                              // processes that compute together
+  int max_sequences = 1;                      // requests that may run together
+  std::string method, strategy, controller;   // "ngram", "sample-match", "fixed"
+  bool lossless = true;                       // under that strategy, at every temperature
   // The methods that a request may choose, also as a list with commas: its drafters, by the names
   // that statistics use, then "portfolio" and "none".
   std::vector<std::string> methods;

@@ -7,15 +7,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "foretoken/byte_counter.h"
 #include "foretoken/engine.h"
 #include "foretoken/result.h"
 #include "foretoken/stream.h"
@@ -25,6 +26,40 @@ namespace foretoken {
 namespace async {
 class Mailbox;
 }
+
+// A count of bytes that wait between threads, which a program implements that bounds their memory.
+class ByteCounter {
+ public:
+  virtual ~ByteCounter() = default;
+  // Adds to the count, modulo 2^64: adding 0 - n takes n bytes off. Any thread, several at once.
+  virtual void Add(std::size_t bytes) noexcept = 0;
+};
+
+// Bytes that a counter counts while this object lives. One thread at a time.
+class ByteHold {
+ public:
+  ByteHold() = default;
+  // A null counter counts nothing.
+  explicit ByteHold(std::shared_ptr<ByteCounter> counter, std::size_t bytes = 0) noexcept
+      : counter_(std::move(counter)) {
+    Set(bytes);
+  }
+  ~ByteHold() { Set(0); }
+  ByteHold(ByteHold&& other) noexcept
+      : counter_(std::move(other.counter_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  ByteHold& operator=(ByteHold&& other) noexcept {
+    std::swap(counter_, other.counter_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  void Set(std::size_t bytes) noexcept {
+    if (counter_) counter_->Add(bytes - std::exchange(bytes_, bytes));
+  }
+
+ private:
+  std::shared_ptr<ByteCounter> counter_;
+  std::size_t bytes_ = 0;
+};
 
 struct RoundToken {
   std::int32_t id = 0;
@@ -50,7 +85,7 @@ using DrafterCounts = std::map<std::string, DrafterCount, std::less<>>;
 // The sums of the rounds that a choice reported. Its completion counts those too that came after
 // the choice was cancelled.
 struct RoundCounts {
-  std::int64_t draft_rounds = 0, drafted = 0, judged = 0, accepted = 0;
+  std::int64_t draft_rounds = 0, drafted = 0, verified = 0, accepted = 0;
   std::int64_t recovered = 0, bonus = 0, plain = 0;
 };
 

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "foretoken/drafter.h"
+#include "foretoken/drafts.h"
 #include "foretoken/result.h"
 #include "foretoken/scorer.h"
 #include "foretoken/token_rows.h"
@@ -152,7 +153,7 @@ class CountingDrafter : public Drafter {
  public:
   const Calls& calls() const { return calls_; }
 
-  void Begin(const DraftedRequest& request) override {
+  void Begin(const DrafterText& request) override {
     ++calls_.begins;
     Started(request);
   }
@@ -160,7 +161,7 @@ class CountingDrafter : public Drafter {
     ++calls_.proposals;
     Add(sequence, proposal);
   }
-  void Observe(const DraftedRound& round) override {
+  void Observe(const DrafterRound& round) override {
     ++calls_.rounds;
     calls_.drafted += round.drafted, calls_.accepted += round.accepted;
     calls_.committed.insert(calls_.committed.end(), round.committed.begin(), round.committed.end());
@@ -168,7 +169,7 @@ class CountingDrafter : public Drafter {
   void End(int) override { ++calls_.ends; }
 
  protected:
-  virtual void Started(const DraftedRequest&) {}
+  virtual void Started(const DrafterText&) {}
   virtual void Add(int sequence, DraftProposal& proposal) = 0;
 
  private:
@@ -183,7 +184,7 @@ class ScriptedDrafter final : public CountingDrafter {
   std::string_view name() const override { return "scripted"; }
 
  private:
-  void Started(const DraftedRequest& request) override {
+  void Started(const DrafterText& request) override {
     const auto i = static_cast<std::size_t>(request.sequence);
     if (prompts_.size() <= i) prompts_.resize(i + 1);
     prompts_[i] = request.prompt.size();
@@ -235,28 +236,24 @@ struct DraftOf {
   std::uint64_t seed = 0;  // of the draws, together with the position
 };
 
-struct Drafted {
-  std::vector<std::int32_t> tokens;
-  // [tokens, vocabulary]: the distributions that they were drawn from; one-hot where a draft was
-  // certain.
-  std::vector<float> probabilities;
-};
-
-// One proposal of a drafter, which has had Begin for this sequence. Draws take the first token at which
-// the running sum of the distribution exceeds a number of the seed and the position.
-inline Drafted Draft(Drafter& drafter, const DraftOf& draft) {
+// One proposal of a drafter, which has had Begin for this sequence, with distributions, which are one-hot
+// where a draft was certain. Draws take the first token at which the running sum of the distribution
+// exceeds a number of the seed and the position.
+inline Drafts Draft(Drafter& drafter, const DraftOf& draft) {
   class Proposal final : public DraftProposal {
    public:
     explicit Proposal(const DraftOf& draft)
-        : draft_(draft), text_(draft.text.begin(), draft.text.end()) {}
+        : draft_(draft), text_(draft.text.begin(), draft.text.end()) {
+      drafts_.vocabulary_size = draft.vocabulary_size;
+    }
     std::span<const std::int32_t> text() const override { return text_; }
-    int left() const override { return draft_.n - static_cast<int>(drafted_.tokens.size()); }
+    int left() const override { return draft_.n - static_cast<int>(drafts_.tokens.size()); }
     bool Push(std::int32_t token) override {
       if (left() < 1 || token < 0 || token >= draft_.vocabulary_size) return false;
-      const std::size_t before = drafted_.probabilities.size();
-      drafted_.probabilities.resize(before + static_cast<std::size_t>(draft_.vocabulary_size));
-      drafted_.probabilities[before + static_cast<std::size_t>(token)] = 1;
-      Append(token);
+      const std::size_t before = drafts_.distributions.size();
+      drafts_.distributions.resize(before + static_cast<std::size_t>(draft_.vocabulary_size));
+      drafts_.distributions[before + static_cast<std::size_t>(token)] = 1;
+      Append(token, 1);
       return true;
     }
     std::int32_t Draw(std::span<const float> distribution) override {
@@ -271,22 +268,23 @@ inline Drafted Draft(Drafter& drafter, const DraftOf& draft) {
         rest -= static_cast<double>(distribution[i]);
       }
       if (token < 0) return -1;
-      drafted_.probabilities.insert(drafted_.probabilities.end(), distribution.begin(),
-                                    distribution.end());
-      Append(token);
+      drafts_.distributions.insert(drafts_.distributions.end(), distribution.begin(),
+                                   distribution.end());
+      Append(token, distribution[static_cast<std::size_t>(token)]);
       return token;
     }
-    Drafted Take() { return std::move(drafted_); }
+    Drafts Take() { return std::move(drafts_); }
 
    private:
-    void Append(std::int32_t token) {
+    void Append(std::int32_t token, float probability) {
       text_.push_back(token);
-      drafted_.tokens.push_back(token);
+      drafts_.tokens.push_back(token);
+      drafts_.probabilities.push_back(probability);
     }
 
     const DraftOf& draft_;
     std::vector<std::int32_t> text_;
-    Drafted drafted_;
+    Drafts drafts_;
   };
   Proposal proposal(draft);
   drafter.Propose(draft.sequence, proposal);

@@ -2,6 +2,7 @@
 // foretoken/options.h: how an engine is opened.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,9 +11,8 @@
 #include <vector>
 
 #include "foretoken/adaptive_lookahead.h"
-#include "foretoken/memory_needs.h"
 #include "foretoken/request.h"
-#include "foretoken/verify_strategy.h"
+#include "foretoken/verifier.h"
 
 namespace foretoken {
 
@@ -40,7 +40,7 @@ struct SpeculativeOptions {
   // method), "portfolio" (all that there are), or several of them separated by commas: each round
   // then uses the one that promises the most tokens per second. If several files use one method,
   // "standalone" means all of them and "standalone:NAME" the file NAME.gguf. Empty: the method of
-  // the draft files, named or found (EngineOptions::find_drafts); ngram if there are none.
+  // the draft files, named or found (EngineOptions::find_drafters); ngram if there are none.
   std::string method = {};
   // Paths of draft models and heads, in addition to EngineOptions::draft_model.
   std::vector<std::string> draft_models = {};
@@ -54,14 +54,14 @@ struct SpeculativeOptions {
   // sample-match is used. [0, K]
   int min_speculative_tokens = 0;
   // The draft-length controller: "cost-model" (the length that promises the most tokens per second,
-  // possibly 0); "fixed"; "ewma" (AdaptiveLookahead); "heuristic" (two more after a draft accepted
+  // possibly 0); "fixed"; "ewma" (with `adaptive_lookahead` below); "heuristic" (two more after a draft accepted
   // whole, else one less); "batch-size" (from num_speculative_tokens_per_batch_size); "by-text" (as
   // cost-model, but with costs from a table or profile and each request by itself, so that lengths
   // depend on its text alone). Requests whose text depends on the drafts (residual, block,
   // target-probability and the lossy strategies above temperature 0, your own verifier) use by-text
   // instead of cost-model and batch-size, so that a seed gives one text.
-  std::string lookahead = "cost-model";
-  AdaptiveLookaheadConfig ewma = {};
+  std::string controller = "cost-model";
+  AdaptiveLookaheadConfig adaptive_lookahead = {};
   std::vector<BatchDraftLength> num_speculative_tokens_per_batch_size = {};
   // cost-model, by-text: the only lengths that they choose, besides 0; each in [1, K], ascending. A
   // draft that ends by itself, at an end token for example, is shorter. Empty: all from 1 to K.
@@ -118,6 +118,48 @@ struct SpeculativeOptions {
   std::string profile = {};
 };
 
+// What settings of speculation apply to when requests run. A setting that nothing reads has no
+// effect; SpeculativeKey::idle (speculative_config.h) gives the reason.
+struct SpeculativeUse {
+  std::vector<std::string> methods;     // methods that draft: "ngram"; empty: nothing drafts
+  std::vector<std::string> strategies;  // that verify: "residual"; "greedy" at temperature 0
+  std::string controller;               // the controller of draft lengths: "ewma"
+  bool relaxes_thinking = false;        // relaxed verifies the drafts of parts that think
+  bool sampled = false;                 // some text is drawn at a temperature above 0
+  bool sampled_drafts = false;   // some draft is drawn from a distribution, at such a temperature
+  bool several_requests = true;  // one after the other, on the same engine
+  // Some lookup may use what other requests taught; never if the text depends on the drafts.
+  bool learns_from_others = false;
+  int max_sequences = 1;  // requests that run together
+
+  // Combines two uses.
+  void Add(const SpeculativeUse& other);
+};
+
+// What models take of memory, in bytes. It is known before anything is loaded.
+struct MemoryNeeds {
+  std::int64_t dense = 0;        // repacked weights that every pass reads
+  std::int64_t experts = 0;      // repacked weights of experts: a row reads a few of each layer
+  std::int64_t cache = 0;        // keys, values and recurrent states of all sequences
+  std::int64_t checkpoints = 0;  // the part of `cache` that copies of recurrent states take
+  // Activations and logits of a pass, at most: what no pass touches takes no memory.
+  std::int64_t scratch = 0;
+  // Rows that stay in the model file and are read from there; not part of the sums.
+  std::int64_t embedding = 0;
+
+  // What must be in memory even if the experts are paged, and what is best there.
+  std::int64_t Least() const { return dense + cache; }
+  std::int64_t All() const { return dense + experts + cache; }
+  void Add(const MemoryNeeds& other) {
+    dense += other.dense;
+    experts += other.experts;
+    cache += other.cache;
+    checkpoints += other.checkpoints;
+    scratch += other.scratch;
+    embedding += other.embedding;
+  }
+};
+
 // How far the loading of a model is.
 struct LoadProgress {
   std::string what;       // the model's path
@@ -139,7 +181,7 @@ struct EngineOptions {
   // own file and with files beside the model that fit it, one for each method. They have a drafter's
   // name in theirs, as in mtp-x.gguf, x-eagle3.gguf and x-draft.gguf; draft models are at most half as
   // large as the model. EngineSummary::notices tells what was found.
-  bool find_drafts = true;
+  bool find_drafters = true;
   int context_size = 0;   // tokens per sequence; 0: the model's
   int max_sequences = 1;  // requests that run together
   // Positions that the target's cache holds for all sequences together; 0: context_size for each.
@@ -148,7 +190,7 @@ struct EngineOptions {
   int cache_tokens = 0;
   // Requests share the cache of a prefix with other requests, running or ended. A head that lacks the
   // target's hidden states of the prefix drafts from what follows it. Requests whose text would depend
-  // on that (SpeculativeOptions::lookahead) do not share a prefix if they draft with a head.
+  // on that (SpeculativeOptions::controller) do not share a prefix if they draft with a head.
   bool prefix_cache = true;
   // Networks with recurrent layers share prefixes from copies of their states. Copies are made at the
   // ends of prompts and texts, where known texts part, and at least every so many positions. There is
@@ -210,5 +252,20 @@ struct EngineOptions {
     return files;
   }
 };
+
+// Model files are mapped into memory. When a program reads a page of a mapping that the file no
+// longer has, the signal SIGBUS ends the program, unless the program handles it. Therefore
+// foretoken sets a handler for SIGBUS when it maps its first file, once in the life of the process.
+// For addresses in its own mappings the handler puts a page of zeros there and records that the
+// file is lost. The engine then refuses and ends requests with an error that names the file, and
+// commits nothing that was computed from such pages. All other SIGBUS go to the handler that was
+// there before, or to the system's default.
+//
+// A program that sets its own SIGBUS handler later should do the same: keep the handler that was
+// there, and call it for addresses that are not its own.
+//
+// This sets whether files that are mapped from now on have this protection; by default they do. A
+// program that wants no handler passes `false` before it opens its first model. Any thread.
+void CatchBusErrors(bool on) noexcept;
 
 }  // namespace foretoken

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "foretoken/result.h"
-#include "foretoken/verify_strategy.h"
+#include "foretoken/verifier.h"
 
 namespace foretoken {
 
@@ -70,6 +70,44 @@ struct SamplingParameters {
   // Errors: kInvalidArgument with the field, its value and the range.
   [[nodiscard]] Status Validate(int vocabulary_size) const;
 };
+
+// The usual ways to draw a token, by name. What a preset does not set is off, and may be set
+// afterwards.
+//
+// Always the most probable token.
+inline SamplingParameters Greedy() {
+  SamplingParameters s;
+  s.temperature = 0;
+  return s;
+}
+
+// Draws from the model's distribution at a temperature.
+inline SamplingParameters Multinomial(float temperature) {
+  SamplingParameters s;
+  s.temperature = temperature;
+  return s;
+}
+
+// Draws from the k most probable tokens.
+inline SamplingParameters TopK(float temperature, int k) {
+  SamplingParameters s = Multinomial(temperature);
+  s.top_k = k;
+  return s;
+}
+
+// Draws from the most probable tokens that together hold the mass p.
+inline SamplingParameters Nucleus(float temperature, float p) {
+  SamplingParameters s = Multinomial(temperature);
+  s.top_p = p;
+  return s;
+}
+
+// Applies the nucleus to the distribution that TopK leaves.
+inline SamplingParameters TopKNucleus(float temperature, int k, float p) {
+  SamplingParameters s = TopK(temperature, k);
+  s.top_p = p;
+  return s;
+}
 
 // How drafts are made and verified for one request. A field that is not set uses the engine's
 // setting.

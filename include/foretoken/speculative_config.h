@@ -25,7 +25,6 @@
 
 #include "foretoken/options.h"
 #include "foretoken/result.h"
-#include "foretoken/speculative_use.h"
 
 namespace foretoken {
 

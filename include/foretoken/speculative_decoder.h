@@ -12,7 +12,7 @@
 // Uses an Engine: the text is the one that Engine::Generate gives. One thread at a time.
 //
 // Between requests it also drafts for your own texts and verifies drafts on your own logits, without
-// a pass of the target, with the decoder's own rule, noise, statistics and draft-length controller:
+// a pass of the target, with the decoder's own strategy, noise, statistics and draft-length controller:
 //
 //   const auto drafted = decoder.Draft(text);  // then run your target over text and drafts
 //   const auto verified = decoder.Verify(drafted->tokens, {logits, n});  // [drafts + 1, n]
@@ -25,22 +25,12 @@
 #include <vector>
 
 #include "foretoken/adaptive_lookahead.h"
-#include "foretoken/draft_options.h"
+#include "foretoken/drafts.h"
 #include "foretoken/engine.h"
 #include "foretoken/token_rows.h"
 #include "foretoken/verification.h"
 
 namespace foretoken {
-
-// Views that are valid until the next call of the decoder.
-struct DraftedTokens {
-  std::span<const std::int32_t> tokens;  // empty: the round decodes plainly
-  // [tokens]: the probability of each in the drafter's distribution; empty if the drafts were
-  // certain.
-  std::span<const float> probabilities;
-  // [tokens, vocabulary], if asked for: see DraftOptions.
-  TokenRows distributions, logits;
-};
 
 // The result of a round. Views are valid until the next call.
 struct DecodedRound {
@@ -74,11 +64,12 @@ struct GivenSampling {
 // The result of a step on the caller's logits.
 struct VerifiedStep {
   std::span<const std::int32_t> drafts;  // a view that is valid until the next call
-  VerifiedDraft verified;
+  VerifiedDrafts verified;
   std::optional<double> acceptance_rate;  // of this step: accepted / drafted
 };
 
-// Counters since the start or the last reset. A rate without a denominator is absent.
+// The counters of stats() in the names of another library's decoder, since the start or the last reset.
+// A rate without a denominator is absent.
 struct DecoderStatistics {
   std::int64_t total_steps = 0;  // rounds
   std::int64_t total_draft_tokens = 0;
@@ -101,9 +92,9 @@ class SpeculativeDecoder {
   // Engine::Begin; kInvalidArgument while a request runs.
   [[nodiscard]] Result<DecodedRound> Begin(Request request, OnRound on_round = {});
 
-  // The drafts of the next round. Until they are verified, further calls give the same drafts, with
-  // what the first call asked for. Errors: kInvalidArgument (nothing runs, num_steps out of range).
-  [[nodiscard]] Result<DraftedTokens> Draft(const DraftOptions& options = {});
+  // The drafts of the next round, valid until the next call. Until they are verified, further calls
+  // give the same drafts, with what the first call asked for. Errors: kInvalidArgument (nothing runs, num_steps out of range).
+  [[nodiscard]] Result<DraftsView> Draft(const DraftOptions& options = {});
   // Verifies them. Errors: kInvalidArgument (no drafts were made).
   [[nodiscard]] Result<DecodedRound> Verify();
   // Verifies the caller's drafts instead, as certain drafts. If the drafter has not drafted yet, it
@@ -118,9 +109,9 @@ class SpeculativeDecoder {
   // wants, which may be none. The drafter reads only what its cache lacks: the context shares its
   // beginning, and accepted drafts, with the context before. Errors: kInvalidArgument (a request
   // runs, an unknown token, a drafter that needs more than is given), kTooLarge (beyond the context).
-  [[nodiscard]] Result<DraftedTokens> Draft(std::span<const std::int32_t> context,
-                                            const GivenSampling& given = {},
-                                            const DraftOptions& options = {});
+  [[nodiscard]] Result<DraftsView> Draft(std::span<const std::int32_t> context,
+                                         const GivenSampling& given = {},
+                                         const DraftOptions& options = {});
   // While no request runs: verifies drafts on the caller's logits, [drafts + 1, vocabulary].
   //
   // After Draft(context) they stand behind that context, once. The drafts that it returned, or the
@@ -130,11 +121,11 @@ class SpeculativeDecoder {
   // Otherwise drafts are certain, and stand behind the last token that was verified so, or at
   // position 0 after ResetStats; so no noise is used twice. Their text is not known: penalties and
   // logits processors are an error. Errors: kInvalidArgument.
-  [[nodiscard]] Result<VerifiedDraft> Verify(std::span<const std::int32_t> drafts,
-                                             const TokenRows& target_logits);
-  [[nodiscard]] Result<VerifiedDraft> Verify(std::span<const std::int32_t> drafts,
-                                             const TokenRows& target_logits,
-                                             const GivenSampling& given);
+  [[nodiscard]] Result<VerifiedDrafts> Verify(std::span<const std::int32_t> drafts,
+                                              const TokenRows& target_logits);
+  [[nodiscard]] Result<VerifiedDrafts> Verify(std::span<const std::int32_t> drafts,
+                                              const TokenRows& target_logits,
+                                              const GivenSampling& given);
   // Draft(context), at most target_logits.rows - 1 tokens, and Verify. Row i of the logits is the
   // target's for the i-th token behind the context. Errors: as both.
   [[nodiscard]] Result<VerifiedStep> Step(std::span<const std::int32_t> context,
@@ -158,12 +149,12 @@ class SpeculativeDecoder {
   double speedup_estimate() const { return statistics().speedup_estimate.value_or(1); }
   // Sets all counters to 0; the draft-length controller forgets what it learned.
   void ResetStats();
-  // The controller of draft lengths if SpeculativeOptions.lookahead is "ewma"; else null. It lives
+  // The controller of draft lengths if SpeculativeOptions.controller is "ewma"; else null. It lives
   // as long as the decoder; each request begins with it reset, in its present configuration. The
   // caller may reset it, change its configuration or report rounds to it. A request's
   // num_speculative_tokens stays the upper bound.
-  const AdaptiveLookahead* adaptive() const;
-  AdaptiveLookahead* adaptive();
+  const AdaptiveLookahead* adaptive_lookahead() const;
+  AdaptiveLookahead* adaptive_lookahead();
 
   const Engine& engine() const;  // for Tokenize, Detokenize, FormatChat, summary
 

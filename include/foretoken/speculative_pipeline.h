@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "foretoken/draft_options.h"
+#include "foretoken/drafts.h"
 #include "foretoken/engine.h"
 #include "foretoken/token_rows.h"
 
@@ -52,16 +52,6 @@ struct PreparedBatch {
   RaggedBatch draft;
 };
 
-struct RequestDrafts {
-  std::vector<std::int32_t> tokens;  // empty: the step decodes plainly or prefills
-  // [tokens]: the probability of each in the draft model's distribution; empty if they were
-  // certain.
-  std::vector<float> probabilities;
-  // [tokens, vocabulary], copies, if DraftOptions asks for them.
-  std::vector<float> distributions, logits;
-  int vocabulary_size = 0;  // numbers of a row: TokenRows(logits, vocabulary_size)
-};
-
 struct VerifyOptions {
   bool target_logits = false;  // return them in the outputs
 };
@@ -86,9 +76,8 @@ struct TextGenerationOutput {
 // Since the start or the last reset, over all requests. A rate without a denominator is absent.
 struct SpeculativeDecodingMetrics {
   std::int64_t rounds = 0, draft_rounds = 0;  // decoding rounds; those with at least one draft
-  std::int64_t draft_tokens = 0, accepted_tokens = 0;
-  std::int64_t emitted_tokens = 0;
-  std::vector<std::int64_t> draft_tokens_per_position, accepted_tokens_per_position;
+  std::int64_t drafted = 0, accepted = 0, emitted = 0;
+  std::vector<std::int64_t> drafted_per_position, accepted_per_position;
   std::optional<double> acceptance_rate;  // accepted / drafted
   // [position]: accepted there / drafted there, and / verified there: all earlier ones were
   // accepted.
@@ -116,11 +105,12 @@ class StandaloneSpeculativeDecodingPipeline {
 
   // The parts of Execute: choose the requests and their rows; draft; run the target's pass.
   [[nodiscard]] Result<PreparedBatch> PrepareBatch(std::span<const TextGenerationBatch> replicas);
-  // Errors: kInvalidArgument (nothing is prepared, num_steps out of range).
-  [[nodiscard]] Result<std::map<std::string, RequestDrafts>> GenerateDraftTokens(
+  // The drafts of each request, by its id. Errors: kInvalidArgument (nothing is prepared, num_steps
+  // out of range).
+  [[nodiscard]] Result<std::map<std::string, Drafts>> GenerateDraftTokens(
       const DraftOptions& options = {});
   // PrepareBatch and the drafts, num_steps for each request. Errors: as both.
-  [[nodiscard]] Result<std::map<std::string, RequestDrafts>> GenerateDraftTokens(
+  [[nodiscard]] Result<std::map<std::string, Drafts>> GenerateDraftTokens(
       std::span<const TextGenerationBatch> replicas, int num_steps, DraftOptions options = {});
   // Errors: kInvalidArgument (no drafts were generated).
   [[nodiscard]] Result<std::map<std::string, TextGenerationOutput>>

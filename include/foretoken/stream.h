@@ -11,6 +11,11 @@
 
 namespace foretoken {
 
+// Why a request ended. kStop: an end token or a stop string. kLength: it has all the tokens that it
+// asked for, or its context is full. kError: see Completion::error.
+enum class FinishReason { kStop, kLength, kCancelled, kError };
+const char* Name(FinishReason reason);
+
 // Where a token came from.
 enum class TokenOrigin : std::uint8_t { kPlain, kAccepted, kRecovered, kBonus };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/verification.h: verification of drafts on your own logits, with every rule of the
-// engine and without a model.
+// foretoken/verification.h: verification of drafts on your own logits, with every strategy of
+// the engine and without a model.
 //
 //   auto verified = foretoken::Verify(
 //       {.vocabulary_size = 3, .speculative = {.strategy = foretoken::VerifyStrategy::kResidual},
@@ -8,11 +8,11 @@
 //       {.drafts = drafts,                                   // [n]
 //        .draft_probabilities = {probabilities, 3},          // [n, 3]
 //        .target_logits = {logits, 3}});                     // [n + 1, 3]
-//   verified->accepted; verified->next; verified->kind;
+//   verified->accepted; verified->next; verified->origin;
 //
-// The rules are the engine's own code: with the logits and the drafts of an engine's round, its
+// The strategies are the engine's own code: with the logits and the drafts of an engine's round, its
 // text, seed and request id, they accept and draw exactly what the engine does. docs/speculation.md
-// has the rules, verify_strategy.h their names.
+// has their rules, verifier.h their names.
 #pragma once
 
 #include <cstdint>
@@ -86,13 +86,13 @@ struct VerificationInput {
   int logprobs = -1;
 };
 
-struct VerifiedDraft {
+struct VerifiedDrafts {
   int accepted = 0;        // drafts that are kept, from the first on
   std::int32_t next = -1;  // one more token
   // kRecovered: in place of the first rejected draft; kBonus: behind drafts that were all accepted;
   // kPlain: there was no draft.
-  TokenOrigin kind = TokenOrigin::kPlain;
-  std::string_view strategy;  // the rule that was followed; the name() of your own verifier
+  TokenOrigin origin = TokenOrigin::kPlain;
+  std::string_view strategy;  // that was followed; the name() of your own verifier
   bool lossless = true;       // kept tokens have the distribution of plain decoding
   // [accepted + 1], if asked for: natural logarithm, temperature 1, no filters.
   std::vector<TokenLogprobs> logprobs = {};
@@ -109,7 +109,7 @@ class DraftVerification {
 
   // Errors: kInvalidArgument: impossible tokens, rows or numbers, or missing input that the
   // strategy needs.
-  [[nodiscard]] Result<VerifiedDraft> Verify(const VerificationInput& input);
+  [[nodiscard]] Result<VerifiedDrafts> Verify(const VerificationInput& input);
 
  private:
   class Impl;
@@ -118,7 +118,7 @@ class DraftVerification {
 };
 
 // Create and Verify in one call.
-[[nodiscard]] Result<VerifiedDraft> Verify(VerificationOptions options,
-                                           const VerificationInput& input);
+[[nodiscard]] Result<VerifiedDrafts> Verify(VerificationOptions options,
+                                            const VerificationInput& input);
 
 }  // namespace foretoken

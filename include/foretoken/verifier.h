@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/verifier.h: your own rule for how much of a draft is kept.
+// foretoken/verifier.h: how much of a draft is kept: the verification strategies by name, and a
+// verifier of your own.
 //
 //   class Match final : public foretoken::Verifier {  // sample-match in a few lines
 //     std::string_view name() const override { return "match"; }
 //     bool lossless() const override { return true; }
-//     foretoken::Judgement Judge(foretoken::JudgedDraft& draft) override {
+//     foretoken::Verdict Verify(foretoken::DraftsToVerify& drafts) override {
 //       for (int i = 0;; ++i) {
-//         const std::int32_t own = draft.Sample(i);
-//         if (i == draft.length() || own != draft.tokens()[i]) return {i, own};
+//         const std::int32_t own = drafts.Sample(i);
+//         if (i == drafts.length() || own != drafts.tokens()[i]) return {i, own};
 //       }
 //     }
 //   };
@@ -20,12 +21,56 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
 namespace foretoken {
 
-// Noise of different purposes is independent. A lossless rule uses no random number twice.
+// How drafts are verified. docs/speculation.md has the rules, and AllStrategies() (catalogue.h)
+// lists the strategies of this build. kAuto: greedy at temperature 0. Above it, sample-match, whose
+// text depends on no draft, for deterministic drafters and where the draft length follows measured
+// time or the load (cost-model, batch-size); otherwise residual. kGreedy, kResidual, kSampleMatch,
+// kTargetProbability and kBlock are lossless. The others change the distribution of the text and
+// say so in every result.
+class VerifyStrategy {
+ public:
+  static const VerifyStrategy kAuto, kGreedy, kResidual, kSampleMatch, kTypicalAcceptance,
+      kTargetProbability, kLogitComparison, kBlock, kRelaxed;
+
+  // kAuto.
+  constexpr VerifyStrategy() = default;
+  // Any strategy of this build, or "auto". Empty: there is none of this name.
+  static std::optional<VerifyStrategy> Named(std::string_view name);
+
+  constexpr const char* name() const { return name_; }
+  friend constexpr bool operator==(VerifyStrategy a, VerifyStrategy b) {
+    return std::string_view(a.name_) == b.name_;
+  }
+
+ private:
+  constexpr explicit VerifyStrategy(const char* name) : name_(name) {}
+  const char* name_ = "auto";  // of the registry's row, or of a constant above
+};
+
+inline constexpr VerifyStrategy VerifyStrategy::kAuto = VerifyStrategy("auto");
+inline constexpr VerifyStrategy VerifyStrategy::kGreedy = VerifyStrategy("greedy");
+inline constexpr VerifyStrategy VerifyStrategy::kResidual = VerifyStrategy("residual");
+inline constexpr VerifyStrategy VerifyStrategy::kSampleMatch = VerifyStrategy("sample-match");
+inline constexpr VerifyStrategy VerifyStrategy::kTypicalAcceptance =
+    VerifyStrategy("typical-acceptance");
+inline constexpr VerifyStrategy VerifyStrategy::kTargetProbability =
+    VerifyStrategy("target-probability");
+inline constexpr VerifyStrategy VerifyStrategy::kLogitComparison =
+    VerifyStrategy("logit-comparison");
+inline constexpr VerifyStrategy VerifyStrategy::kBlock = VerifyStrategy("block");
+inline constexpr VerifyStrategy VerifyStrategy::kRelaxed = VerifyStrategy("relaxed");
+
+inline const char* Name(VerifyStrategy strategy) {  // "auto", "typical-acceptance"
+  return strategy.name();
+}
+
+// Noise of different purposes is independent. A lossless verifier uses no random number twice.
 enum class NoisePurpose {
   kTarget,    // a token of the target: what plain decoding draws with
   kCoin,      // accept or reject
@@ -33,9 +78,9 @@ enum class NoisePurpose {
 };
 
 // One sequence's drafts and the target's distributions for them. Position i verifies draft i; the
-// last position, i = length(), is behind all drafts. Views are valid until Judge returns. The
+// last position, i = length(), is behind all drafts. Views are valid until Verify returns. The
 // engine owns the object.
-class JudgedDraft {
+class DraftsToVerify {
  public:
   // [length]; may be empty.
   virtual std::span<const std::int32_t> tokens() const = 0;
@@ -62,15 +107,15 @@ class JudgedDraft {
   virtual std::int32_t Sample(int i) = 0;
 
  protected:
-  ~JudgedDraft() = default;
+  ~DraftsToVerify() = default;
 };
 
-struct Judgement {
+struct Verdict {
   int accepted = 0;        // drafts kept, from the first on; [0, length]
   std::int32_t next = -1;  // one more token, of the vocabulary
 };
 
-// All calls come from the thread that calls the engine. After an invalid judgement or an exception,
+// All calls come from the thread that calls the engine. After an invalid verdict or an exception,
 // no draft is kept and the target's own token is committed; the first fault of each kind becomes a
 // notice in EngineSummary.
 class Verifier {
@@ -81,8 +126,8 @@ class Verifier {
   // engine then verifies by `greedy` itself.
   virtual bool lossless() const = 0;
   // True if it reads DraftDistribution: drafters that report no distributions are then refused.
-  virtual bool NeedsLaws() const { return false; }
-  virtual Judgement Judge(JudgedDraft& draft) = 0;
+  virtual bool NeedsDistributions() const { return false; }
+  virtual Verdict Verify(DraftsToVerify& drafts) = 0;
 };
 
 }  // namespace foretoken

@@ -7,7 +7,7 @@
 #include "async/mailbox.h"
 #include "async/request_queue.h"
 #include "async/worker.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 
 namespace foretoken {
 

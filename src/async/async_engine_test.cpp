@@ -24,7 +24,7 @@ EngineOptions Options(int sequences = 2) {
       fixtures::TemporaryFolder(), {.seed = 33, .n_layers = 1, .context_length = 512});
   EngineOptions options{.model = model, .max_sequences = sequences, .threads = 1};
   options.speculative.method = "ngram";
-  options.speculative.lookahead = "fixed";
+  options.speculative.controller = "fixed";
   return options;
 }
 

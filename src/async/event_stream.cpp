@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "async/mailbox.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 
 namespace foretoken {
 

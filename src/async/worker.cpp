@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 
 namespace foretoken::async {
 namespace {
@@ -49,7 +49,7 @@ void Add(const RoundEvent& round, ChoiceEnd& end) {
   if (round.drafted == 0) return;
   ++counts.draft_rounds;
   counts.drafted += round.drafted;
-  counts.judged += accepted + recovered;
+  counts.verified += accepted + recovered;
   counts.accepted += accepted;
   auto found = end.drafters.find(round.drafter);
   if (found == end.drafters.end())

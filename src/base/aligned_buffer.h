@@ -13,7 +13,7 @@ class AlignedBytes {
  public:
   AlignedBytes() = default;
   // Throws std::bad_alloc if the system gives no more memory, as operator new does (see
-  // foretoken/no_memory.h).
+  // foretoken/result.h).
   explicit AlignedBytes(std::size_t size_bytes);
   ~AlignedBytes();
   AlignedBytes(AlignedBytes&& other) noexcept;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "foretoken/cancellation.h"
+#include "foretoken/result.h"
 
 namespace foretoken {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 
 namespace foretoken {
 namespace {

@@ -27,8 +27,8 @@ double BarrierMicroseconds(ThreadPool& pool) noexcept {
   return us / kMeetings;
 }
 
-JudgeMeter::JudgeMeter(const verify::Verifier& verifier, sampling::Sampler sampler,
-                       verify::LogitsView logits, int n_drafts)
+VerifyMeter::VerifyMeter(const verify::Verifier& verifier, sampling::Sampler sampler,
+                         verify::LogitsView logits, int n_drafts)
     : verifier_(verifier),
       sampler_(std::move(sampler)),
       logits_(logits),
@@ -49,11 +49,11 @@ JudgeMeter::JudgeMeter(const verify::Verifier& verifier, sampling::Sampler sampl
                .q_stride = static_cast<std::int64_t>(vocabulary)};
 }
 
-double JudgeMeter::JudgeMicroseconds() noexcept {
-  return foretoken::Microseconds([this] { Judge(); });
+double VerifyMeter::VerifyMicroseconds() noexcept {
+  return foretoken::Microseconds([this] { Verify(); });
 }
 
-double JudgeMeter::DrawMicroseconds() noexcept {
+double VerifyMeter::DrawMicroseconds() noexcept {
   return foretoken::Microseconds([this] { sampler_.Sample(logits_.Row(0), scratch_.data()); });
 }
 

@@ -16,19 +16,19 @@ double DispatchMicroseconds(ThreadPool& pool) noexcept;
 double BarrierMicroseconds(ThreadPool& pool) noexcept;
 
 // Times the verification of drafts that are all accepted, which is the most work for a verifier.
-class JudgeMeter {
+class VerifyMeter {
  public:
   // logits: n_drafts + 1 rows, each as after one more token of the sampler's text; they and the
   // verifier must outlive the meter. The sampler has begun, with room for n_drafts + 1 tokens.
-  JudgeMeter(const verify::Verifier& verifier, sampling::Sampler sampler, verify::LogitsView logits,
-             int n_drafts);
+  VerifyMeter(const verify::Verifier& verifier, sampling::Sampler sampler,
+              verify::LogitsView logits, int n_drafts);
 
-  double JudgeMicroseconds() noexcept;
+  double VerifyMicroseconds() noexcept;
   double DrawMicroseconds() noexcept;
 
  private:
-  round::Verdict Judge() noexcept {
-    return verifier_.Judge(proposal_, logits_, sampler_, scratch_.data());
+  round::Verdict Verify() noexcept {
+    return verifier_.Verify(proposal_, logits_, sampler_, scratch_.data());
   }
 
   const verify::Verifier& verifier_;

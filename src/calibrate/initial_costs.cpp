@@ -120,7 +120,7 @@ class Learner {
 }  // namespace
 
 bool PlansWithCosts(const SpeculativeOptions& options, const loader::DrafterSet& drafters) {
-  return options.lookahead == "cost-model" && !drafters.defaults().empty();
+  return options.controller == "cost-model" && !drafters.defaults().empty();
 }
 
 CostFile CostFileFor(const EngineOptions& options, const std::string& isa,

@@ -27,7 +27,7 @@ class InitialCosts : public testing::Test {
     fs::create_directories(folder_);
     options_.model = Write("target.gguf", std::string(1000, 't'));
     options_.threads = 1;
-    options_.speculative.lookahead = "cost-model";
+    options_.speculative.controller = "cost-model";
     Add("model", Write("draft.gguf", std::string(100, 'd')), false);
     Add("lookup", "", true);
     EXPECT_TRUE(drafters_.SetDefaults("model"));
@@ -247,7 +247,7 @@ TEST_F(InitialCosts, TheFirstDraftOfARoundIsMeasuredByItself) {
 }
 
 TEST_F(InitialCosts, OtherControllersMeasureNothing) {
-  options_.speculative.lookahead = "fixed";
+  options_.speculative.controller = "fixed";
   const auto measured = Learn();
   ASSERT_TRUE(measured);
   EXPECT_TRUE(measured->empty());
@@ -262,7 +262,7 @@ TEST_F(InitialCosts, WithoutADrafterNothingIsMeasured) {
 }
 
 TEST_F(InitialCosts, ATraceMeasuresInAnyCase) {
-  options_.speculative.lookahead = "fixed";
+  options_.speculative.controller = "fixed";
   const auto measured = Learn(true);
   ASSERT_TRUE(measured);
   const auto widest = std::max_element(measured->begin(), measured->end(),

@@ -10,7 +10,7 @@
 
 #include "base/files/input_file.h"
 #include "base/files/own_folder.h"
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
 
 namespace foretoken::calibrate {
 namespace {

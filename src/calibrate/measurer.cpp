@@ -91,7 +91,7 @@ class Measurer {
   int NumberOfDrafts() const { return std::max(1, subject_.drafts); }
   int PromptRepeats() const { return std::min(options_.repeats, kPromptRepeats); }
   int PromptRows() const { return std::min(parts_.prefill_rows, subject_.most_positions); }
-  std::vector<int> DraftRows() const {
+  std::vector<int> DraftOptions() const {
     std::vector<int> rows = {1};
     for (const int r : rows_)
       if (r > 1 && r <= subject_.n_sequences) rows.push_back(r);
@@ -101,7 +101,7 @@ class Measurer {
     const auto reached = std::count_if(contexts_.begin(), contexts_.end(),
                                        [this](int context) { return DraftReaches(context); });
     const std::size_t drafts =
-        Drafts() ? static_cast<std::size_t>(reached) * DraftRows().size() : 0;
+        Drafts() ? static_cast<std::size_t>(reached) * DraftOptions().size() : 0;
     const auto prompts = static_cast<std::size_t>(PromptRepeats());
     return Rounds() * (contexts_.size() * rows_.size() + drafts) + prompts;
   }
@@ -148,7 +148,7 @@ class Measurer {
         .target_cache = drafter.ReadsTargetCache() ? &subject_.cache : nullptr,
         .sampling = options_.sampling,
         .now = subject_.now};
-    const std::vector<int> rows = DraftRows();
+    const std::vector<int> rows = DraftOptions();
     for (const int context : contexts_) {
       Readings readings(rows, {context});
       if (DraftReaches(context)) MeasureDraftsAt(context, setting, readings);
@@ -196,10 +196,10 @@ class Measurer {
     overhead.draft_barriers = draft_barriers_;
     const int k = std::min({NumberOfDrafts(), subject_.MaxRows() - 1, subject_.most_positions - 1});
     pass.Microseconds(k + 1, 0, true);
-    JudgeMeter judge(parts_.verifier, MakeSampler(k),
-                     {pass.result().logits, pass.result().logits_stride}, k);
-    overhead.judged_rows = k + 1;
-    overhead.judge_us = median([&] { return judge.JudgeMicroseconds(); });
+    VerifyMeter judge(parts_.verifier, MakeSampler(k),
+                      {pass.result().logits, pass.result().logits_stride}, k);
+    overhead.verified_rows = k + 1;
+    overhead.verify_us = median([&] { return judge.VerifyMicroseconds(); });
     overhead.draw_us = median([&] { return judge.DrawMicroseconds(); });
   }
 
@@ -242,7 +242,7 @@ Status CheckMeasure(const MeasureOptions& options, const Subject& subject) {
     if (context > subject.most_positions - most_rows)
       return Fail(ErrorCode::kTooLarge,
                   fmt::format("contexts: {} positions and {} rows do not fit a context of {}; "
-                              "measure less, or raise --ctx-size",
+                              "measure less, or raise EngineOptions::context_size",
                               context, most_rows, subject.most_positions));
   }
   return {};

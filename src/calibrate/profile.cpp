@@ -9,7 +9,7 @@
 //    "recommendation": {"method", "draft_model", "num_speculative_tokens", "lookahead", "speedup"}}
 // All of it must be there, and nothing else.
 #include "foretoken/tools/profile.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 #include <fmt/format.h>
 
@@ -22,9 +22,9 @@
 #include <utility>
 
 #include "base/files/mapped_file.h"
+#include "base/files/text_file.h"
 #include "base/hash.h"
 #include "base/machine/cpus.h"
-#include "foretoken/text_file.h"
 #include "formats/huggingface/weight_files.h"
 
 namespace foretoken {
@@ -159,7 +159,7 @@ Status ReadRecommendation(const Json& json, Profile& profile) {
   FORETOKEN_CHECK_OK(fields.Read("draft_model", r.draft_model));
   FORETOKEN_CHECK_OK(
       fields.ReadInteger("num_speculative_tokens", 0, kMaxDraft, r.num_speculative_tokens));
-  FORETOKEN_CHECK_OK(fields.Read("lookahead", r.lookahead));
+  FORETOKEN_CHECK_OK(fields.Read("lookahead", r.controller));
   FORETOKEN_CHECK_OK(fields.ReadNumber("speedup", 0, kMostSpeedup, r.speedup));
   return fields.End();
 }
@@ -276,7 +276,7 @@ std::string Profile::ToText() const {
        {{"method", recommendation.method},
         {"draft_model", recommendation.draft_model},
         {"num_speculative_tokens", recommendation.num_speculative_tokens},
-        {"lookahead", recommendation.lookahead},
+        {"lookahead", recommendation.controller},
         {"speedup", recommendation.speedup}}}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

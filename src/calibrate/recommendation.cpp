@@ -41,21 +41,22 @@ Result<std::string> TakeRecommendation(const ProfileMachine& machine, EngineOpti
     if (!draft)
       return fmt::format(
           "profile {}: the draft {} that it recommends is neither beside the model nor beside the "
-          "profile, or was changed; name it with -md, or run `foretoken tune` again",
+          "profile, or was changed; name it with EngineOptions::draft_model, or run `foretoken "
+          "tune` again",
           o.profile, recommended.draft_model);
     options.draft_model = *draft;
   }
   o.method = recommended.method;
   if (o.method == "none") return fmt::format("profile {}: it recommends no drafts", o.profile);
   o.num_speculative_tokens = recommended.num_speculative_tokens;
-  if (o.lookahead == SpeculativeOptions().lookahead) {
-    o.lookahead = recommended.lookahead;
+  if (o.controller == SpeculativeOptions().controller) {
+    o.controller = recommended.controller;
     // As with the default controller, a seed keeps the text that it has without drafts.
     if (o.strategy == VerifyStrategy::kAuto) o.strategy = VerifyStrategy::kSampleMatch;
   }
   return fmt::format("profile {}: it recommends {}{}, {}{} drafts a round", o.profile, o.method,
                      recommended.draft_model.empty() ? "" : " with " + recommended.draft_model,
-                     o.lookahead == "fixed" ? "" : o.lookahead + ", at most ",
+                     o.controller == "fixed" ? "" : o.controller + ", at most ",
                      recommended.num_speculative_tokens);
 }
 

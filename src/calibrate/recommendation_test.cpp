@@ -50,7 +50,7 @@ TEST_F(Recommendation, DecidesWhereOptionsNameNothing) {
   EXPECT_EQ(options_.speculative.method, "standalone");
   EXPECT_EQ(options_.draft_model, fs::path(options_.model).parent_path() / "small.gguf");
   EXPECT_EQ(options_.speculative.num_speculative_tokens, 3);
-  EXPECT_EQ(options_.speculative.lookahead, "fixed");
+  EXPECT_EQ(options_.speculative.controller, "fixed");
   EXPECT_EQ(options_.speculative.strategy, VerifyStrategy::kSampleMatch);
 }
 
@@ -91,9 +91,9 @@ TEST_F(Recommendation, GivesWayToOptions) {
               given.speculative.num_speculative_tokens);
   }
   options_ = before;
-  options_.speculative.lookahead = "ewma";
+  options_.speculative.controller = "ewma";
   Take();
-  EXPECT_EQ(options_.speculative.lookahead, "ewma");
+  EXPECT_EQ(options_.speculative.controller, "ewma");
   EXPECT_EQ(options_.speculative.method, "standalone");
 }
 

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "foretoken/rank_traffic.h"
+#include "foretoken/stats.h"
 
 namespace foretoken::comm {
 

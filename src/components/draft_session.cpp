@@ -9,8 +9,8 @@
 
 #include "base/argument_checks.h"
 #include "draft/custom_drafter.h"
-#include "foretoken/limits.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/drafts.h"
+#include "foretoken/result.h"
 #include "kernels/dispatch.h"
 
 namespace foretoken {
@@ -34,7 +34,7 @@ class DraftSession::Impl {
                   .on_fault = [this](std::string what) { notices.push_back(std::move(what)); }}) {}
   ~Impl() { End(); }
 
-  Status Begin(const DraftRequest& request) {
+  Status Begin(const SessionText& request) {
     FORETOKEN_CHECK_OK(Check(request));
     if (!runs_) {
       drafter_.Use({});  // of a Begin that ran out of memory
@@ -58,9 +58,9 @@ class DraftSession::Impl {
   }
 
   static Result<std::vector<Drafts>> Propose(std::span<Impl* const> sessions, int k,
-                                             const DraftRows& rows) {
+                                             const DraftOptions& options) {
     for (std::size_t i = 0; i < sessions.size(); ++i) {
-      FORETOKEN_CHECK_OK(sessions[i]->CheckAsk(k, rows));
+      FORETOKEN_CHECK_OK(sessions[i]->CheckAsk(k, options));
       if (sessions[i]->source_ != sessions.front()->source_)
         return InvalidArgument(
             "sessions: they have several drafters; let those of one draft together");
@@ -71,11 +71,11 @@ class DraftSession::Impl {
     std::vector<round::Proposal> proposals(sessions.size());
     std::vector<std::size_t> waiting(sessions.size());
     std::iota(waiting.begin(), waiting.end(), std::size_t{0});
-    while (!waiting.empty()) waiting = Ask(sessions, k, rows, waiting, proposals);
+    while (!waiting.empty()) waiting = Ask(sessions, k, options, waiting, proposals);
     std::vector<Drafts> drafts;
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       sessions[i]->drafts_.assign(proposals[i].tokens.begin(), proposals[i].tokens.end());
-      drafts.push_back(sessions[i]->Copied(proposals[i], rows));
+      drafts.push_back(sessions[i]->Copied(proposals[i], options));
     }
     return drafts;
   }
@@ -109,17 +109,17 @@ class DraftSession::Impl {
     text.clear();
   }
 
-  DraftWork TakeWork() { return std::exchange(work_, {}); }
+  DrafterWork TakeWork() { return std::exchange(work_, {}); }
 
   std::vector<std::int32_t> text;
   std::vector<std::string> notices;
 
  private:
-  Status CheckAsk(int k, const DraftRows& rows) const {
+  Status CheckAsk(int k, const DraftOptions& options) const {
     if (!runs_) return InvalidArgument("drafts: no text has begun; call Begin first");
     if (k < 0 || k > kMaxDraft)
       return InvalidArgument(fmt::format("drafts: {} is out of range; use 0 to {}", k, kMaxDraft));
-    if ((rows.distributions || rows.token_logits) && vocabulary_ == 0)
+    if ((options.distributions || options.logits) && vocabulary_ == 0)
       return InvalidArgument(
           "drafts: the vocabulary's size is not known; give it to DraftSession::Create");
     return {};
@@ -127,7 +127,8 @@ class DraftSession::Impl {
 
   // Asks once for the drafts of sessions[waiting]. Returns those that must be asked again, because a
   // draft model reads a long text in parts.
-  static std::vector<std::size_t> Ask(std::span<Impl* const> sessions, int k, const DraftRows& rows,
+  static std::vector<std::size_t> Ask(std::span<Impl* const> sessions, int k,
+                                      const DraftOptions& options,
                                       std::span<const std::size_t> waiting,
                                       std::span<round::Proposal> proposals) {
     std::vector<draft::CustomDrafter*> drafters;
@@ -136,7 +137,7 @@ class DraftSession::Impl {
     for (const std::size_t i : waiting) {
       Impl& session = *sessions[i];
       drafters.push_back(&session.drafter_);
-      asks.push_back({0, std::min(k, session.left_), rows.token_logits});
+      asks.push_back({0, std::min(k, session.left_), options.logits});
       before.push_back(session.drafter_.Missing(0));
     }
     std::vector<round::Proposal> made(asks.size());
@@ -158,7 +159,7 @@ class DraftSession::Impl {
 
   int most_tokens() const { return vocabulary_ == 0 ? kAnyVocabulary : vocabulary_; }
 
-  Status Check(const DraftRequest& request) const {
+  Status Check(const SessionText& request) const {
     if (request.prompt.empty()) return InvalidArgument("prompt: it has no tokens; give some");
     FORETOKEN_CHECK_OK(CheckTokens("prompt tokens", request.prompt, most_tokens()));
     FORETOKEN_CHECK_OK(CheckTokens("end tokens", request.end_tokens, most_tokens()));
@@ -177,31 +178,25 @@ class DraftSession::Impl {
     return {};
   }
 
-  Drafts Copied(const round::Proposal& proposal, const DraftRows& rows) const {
+  Drafts Copied(const round::Proposal& proposal, const DraftOptions& options) const {
     Drafts drafts;
     drafts.tokens.assign(proposal.tokens.begin(), proposal.tokens.end());
+    drafts.vocabulary_size = vocabulary_;
     const auto n = static_cast<std::size_t>(vocabulary_);
-    if (rows.distributions) drafts.distributions.resize(drafts.tokens.size() * n);
-    for (std::size_t i = 0; i < drafts.tokens.size(); ++i) {
-      const float* const q = proposal.Law(static_cast<int>(i));
-      const auto token = static_cast<std::size_t>(drafts.tokens[i]);
-      drafts.probabilities.push_back(q == nullptr ? 1.0f : q[token]);
-      if (!rows.distributions) continue;
-      float* const row = drafts.distributions.data() + i * n;
-      if (q != nullptr)
-        std::copy_n(q, n, row);
-      else
-        row[token] = 1;
+    for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i) {
+      const float* const q = proposal.Law(i);
+      drafts.probabilities.push_back(q[proposal.tokens[static_cast<std::size_t>(i)]]);
+      if (options.distributions) drafts.distributions.insert(drafts.distributions.end(), q, q + n);
     }
-    if (rows.token_logits && proposal.logits != nullptr)
-      drafts.token_logits.assign(proposal.logits, proposal.logits + drafts.tokens.size() * n);
+    if (options.logits && proposal.logits != nullptr)
+      drafts.logits.assign(proposal.logits, proposal.logits + drafts.tokens.size() * n);
     return drafts;
   }
 
   const int vocabulary_;  // 0: not known
   const std::shared_ptr<Drafter> source_;
   draft::CustomDrafter drafter_;
-  DraftWork work_;
+  DrafterWork work_;
   std::vector<std::int32_t> drafts_;  // of the last proposal
   int left_ = 0;                      // tokens that the text may still get
   bool runs_ = false;
@@ -227,20 +222,20 @@ Result<std::unique_ptr<DraftSession>> DraftSession::Create(std::shared_ptr<Draft
 DraftSession::DraftSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DraftSession::~DraftSession() = default;
 
-Status DraftSession::Begin(const DraftRequest& request) {
+Status DraftSession::Begin(const SessionText& request) {
   return CatchNoMemory("drafts", [&] { return impl_->Begin(request); });
 }
-Result<Drafts> DraftSession::Propose(int k, const DraftRows& rows) {
+Result<Drafts> DraftSession::Propose(int k, const DraftOptions& options) {
   DraftSession* const self = this;
-  FORETOKEN_TRY(auto drafts, ProposeAll({&self, 1}, k, rows));
+  FORETOKEN_TRY(auto drafts, ProposeAll({&self, 1}, k, options));
   return std::move(drafts.front());
 }
 Result<std::vector<Drafts>> DraftSession::ProposeAll(std::span<DraftSession* const> sessions, int k,
-                                                     const DraftRows& rows) {
+                                                     const DraftOptions& options) {
   return CatchNoMemory("drafts", [&] {
     std::vector<Impl*> impls;
     for (const DraftSession* const session : sessions) impls.push_back(session->impl_.get());
-    return Impl::Propose(impls, k, rows);
+    return Impl::Propose(impls, k, options);
   });
 }
 Status DraftSession::Observe(std::span<const std::int32_t> committed) {
@@ -252,7 +247,7 @@ void DraftSession::End() {
 std::span<const std::int32_t> DraftSession::text() const {
   return impl_->text;
 }
-DraftWork DraftSession::TakeWork() {
+DrafterWork DraftSession::TakeWork() {
   return impl_->TakeWork();
 }
 const std::vector<std::string>& DraftSession::notices() const {

@@ -40,7 +40,7 @@ Tokens Speculative(Target& target, Drafter& drafter, const Tokens& prompt, int n
   Tokens text = prompt;
   drafter.Begin({.prompt = prompt, .max_new_tokens = n, .vocabulary_size = kVocabulary});
   while (std::ssize(text) < std::ssize(prompt) + n) {
-    const Drafted drafted = Draft(drafter, {.text = text, .n = 3, .vocabulary_size = kVocabulary});
+    const Drafts drafted = Draft(drafter, {.text = text, .n = 3, .vocabulary_size = kVocabulary});
     Tokens rows_of(text.begin() + target.length(), text.end());
     rows_of.insert(rows_of.end(), drafted.tokens.begin(), drafted.tokens.end());
     const auto rows = target.Score(rows_of);
@@ -102,7 +102,7 @@ TEST(Fakes, DrawnDraftsAreVerifiedByTheirDistributions) {
   auto verification = DraftVerification::Create(options);
   ASSERT_TRUE(verification);
   for (int i = 0; i < kRounds; ++i) {
-    const Drafted drafted =
+    const Drafts drafted =
         Draft(drafter,
               {.text = text, .n = 1, .vocabulary_size = 4, .seed = static_cast<std::uint64_t>(i)});
     ASSERT_TRUE(target.Truncate(0, 0));
@@ -111,7 +111,7 @@ TEST(Fakes, DrawnDraftsAreVerifiedByTheirDistributions) {
     const auto verified = verification->Verify({.text = text,
                                                 .position = i + 1,  // the noise is keyed by it
                                                 .drafts = drafted.tokens,
-                                                .draft_probabilities = {drafted.probabilities, 4},
+                                                .draft_probabilities = {drafted.distributions, 4},
                                                 .target_logits = *rows});
     ASSERT_TRUE(verified);
     ++drafts[static_cast<std::size_t>(drafted.tokens.front())];
@@ -150,7 +150,7 @@ TEST(Fakes, AScriptedDrafterDraftsInAnEngine) {
   const auto completion_by = [&](std::shared_ptr<Drafter> drafter) {
     EngineOptions options{.model = model, .threads = 1};
     options.drafter = std::move(drafter);
-    options.speculative.lookahead = "fixed";
+    options.speculative.controller = "fixed";
     if (!options.drafter) options.speculative.method = "none";
     auto engine = Engine::Open(options);
     EXPECT_TRUE(engine) << engine.error().message;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "foretoken/catalogue.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 namespace foretoken {
 namespace {
@@ -168,7 +168,7 @@ Result<round::Proposal> GivenText::DraftAfter(std::span<const Token> context,
   FORETOKEN_TRY(const int d, DrafterFor(request, given, context.size()));
   const engine::SpeculationRules& rules = parts_.speculation();
   const verify::Verifier& rule = rules.VerifierFor(request);
-  const std::string& controller = parts_.opened().options.speculative.lookahead;
+  const std::string& controller = parts_.opened().options.speculative.controller;
   BeginController(FindController(controller)->follows_load && rules.FollowsDrafts(request, rule));
   const bool again =
       round_.open && d == round_.drafter && std::ranges::equal(context, round_.context);
@@ -218,9 +218,9 @@ VerificationOptions GivenText::VerificationFor(const GivenSampling& given) const
   return options;
 }
 
-Result<VerifiedDraft> GivenText::Verify(std::span<const Token> drafts,
-                                        const TokenRows& target_logits,
-                                        const GivenSampling* given) {
+Result<VerifiedDrafts> GivenText::Verify(std::span<const Token> drafts,
+                                         const TokenRows& target_logits,
+                                         const GivenSampling* given) {
   BeginController(by_text_);
   const GivenSampling& how = given != nullptr ? *given : round_.given;
   if (!round_.open && ReadsText(how.sampling))
@@ -241,11 +241,11 @@ Result<VerifiedDraft> GivenText::Verify(std::span<const Token> drafts,
     input.draft_probabilities = First(parts_.RowsOf(made, made.q), n);
     input.draft_logits = First(parts_.RowsOf(made, made.logits), n);
   }
-  FORETOKEN_TRY(const VerifiedDraft verified, foretoken::Verify(VerificationFor(how), input));
+  FORETOKEN_TRY(const VerifiedDrafts verified, foretoken::Verify(VerificationFor(how), input));
   position_ = input.position.value_or(static_cast<Pos>(input.text.size())) + verified.accepted + 1;
   // A controller that weighs costs learns only from its drafter's drafts, and from rounds in which it
   // wanted none.
-  const bool weighs = FindController(parts_.summary().lookahead)->weighs_costs;
+  const bool weighs = FindController(parts_.summary().controller)->weighs_costs;
   if (own || (n > 0 && !weighs))
     Observe(static_cast<int>(n), verified.accepted);
   else if (round_.open && made.length() == 0)

@@ -34,9 +34,9 @@ class GivenText {
   // Verifies drafts behind the context of the last DraftAfter, once; otherwise behind the last
   // verified token, whose text is not known. Drafts that begin those of DraftAfter have their
   // distributions; others are certain. given: null: that of DraftAfter. Errors: kInvalidArgument.
-  [[nodiscard]] Result<VerifiedDraft> Verify(std::span<const Token> drafts,
-                                             const TokenRows& target_logits,
-                                             const GivenSampling* given);
+  [[nodiscard]] Result<VerifiedDrafts> Verify(std::span<const Token> drafts,
+                                              const TokenRows& target_logits,
+                                              const GivenSampling* given);
 
   // Passes of the draft model since the last call.
   std::int64_t TakeForwards() noexcept { return std::exchange(forwards_, 0); }

@@ -9,7 +9,7 @@
 #include "base/aligned_buffer.h"
 #include "base/argument_checks.h"
 #include "engine/parts.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 
 namespace foretoken {
 class Scorer::Impl {
@@ -113,14 +113,14 @@ class Scorer::Impl {
       if (n > parts().context_size() - length(sequence))
         return Fail(ErrorCode::kTooLarge,
                     fmt::format("score: {} tokens behind {} do not fit a context of {}; give fewer "
-                                "or raise --ctx-size",
+                                "or raise EngineOptions::context_size",
                                 n, length(sequence), parts().context_size()));
       blocks += parts().MissingCacheBlocks(sequence, n);
     }
     if (blocks > parts().load().free_blocks)
       return Fail(ErrorCode::kTooLarge,
                   "score: the cache has no room for these tokens; truncate a sequence or raise "
-                  "--cache-tokens");
+                  "EngineOptions::cache_tokens");
     return {};
   }
 
@@ -136,7 +136,7 @@ Scorer::~Scorer() = default;
 
 Result<std::unique_ptr<Scorer>> Scorer::Create(EngineOptions options, const HiddenStates& kept) {
   const int n_sequences = options.max_sequences;
-  options.speculative = {.method = "none", .lookahead = "fixed"};
+  options.speculative = {.method = "none", .controller = "fixed"};
   options.draft_model.clear();
   options.drafter.reset();
   options.verifier.reset();

@@ -8,8 +8,8 @@
 
 #include "components/given_text.h"
 #include "engine/parts.h"
-#include "foretoken/limits.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/drafts.h"
+#include "foretoken/result.h"
 #include "round/stats_total.h"
 
 namespace foretoken {
@@ -54,7 +54,7 @@ class SpeculativeDecoder::Impl {
     return Round();
   }
 
-  Result<DraftedTokens> Draft(const DraftOptions& options) {
+  Result<DraftsView> Draft(const DraftOptions& options) {
     if (done()) return InvalidArgument("draft: no request is running; begin one");
     FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
     parts().Draft(wants);
@@ -76,8 +76,8 @@ class SpeculativeDecoder::Impl {
     return Verify();
   }
 
-  Result<DraftedTokens> Draft(std::span<const Token> context, const GivenSampling& given,
-                              const DraftOptions& options, int most = kMaxDraft) {
+  Result<DraftsView> Draft(std::span<const Token> context, const GivenSampling& given,
+                           const DraftOptions& options, int most = kMaxDraft) {
     if (!done())
       return InvalidArgument("draft: a request is running; take it to its end or cancel it");
     FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
@@ -90,11 +90,11 @@ class SpeculativeDecoder::Impl {
   }
 
   // given: null: that of Draft.
-  Result<VerifiedDraft> Verify(std::span<const Token> drafts, const TokenRows& target_logits,
-                               const GivenSampling* given) {
+  Result<VerifiedDrafts> Verify(std::span<const Token> drafts, const TokenRows& target_logits,
+                                const GivenSampling* given) {
     if (!done())
       return InvalidArgument("verify: a request is running; take it to its end or cancel it");
-    FORETOKEN_TRY(const VerifiedDraft verified, given_text_.Verify(drafts, target_logits, given));
+    FORETOKEN_TRY(const VerifiedDrafts verified, given_text_.Verify(drafts, target_logits, given));
     CountGiven(drafts.size(), verified);
     return verified;
   }
@@ -104,10 +104,10 @@ class SpeculativeDecoder::Impl {
     if (target_logits.rows < 1)
       return InvalidArgument(
           "target logits: there are none; give a row for each draft and one more");
-    FORETOKEN_TRY(const DraftedTokens drafted, Draft(context, given, {}, target_logits.rows - 1));
+    FORETOKEN_TRY(const DraftsView drafted, Draft(context, given, {}, target_logits.rows - 1));
     TokenRows rows = target_logits;
     rows.rows = static_cast<int>(drafted.tokens.size()) + 1;
-    FORETOKEN_TRY(const VerifiedDraft verified, Verify(drafted.tokens, rows, &given));
+    FORETOKEN_TRY(const VerifiedDrafts verified, Verify(drafted.tokens, rows, &given));
     VerifiedStep step{.drafts = drafted.tokens, .verified = verified, .acceptance_rate = {}};
     if (!drafted.tokens.empty())
       step.acceptance_rate =
@@ -137,13 +137,13 @@ class SpeculativeDecoder::Impl {
     given_ = {};
     given_text_.Reset();
   }
-  AdaptiveLookahead* adaptive() const { return parts().Adaptive(0); }
+  AdaptiveLookahead* adaptive_lookahead() const { return parts().Adaptive(0); }
   const Engine& engine() const { return *engine_; }
 
  private:
   EngineParts::Impl& parts() const { return EngineParts::Of(engine_); }
 
-  DraftedTokens Drafted(const round::Proposal& proposal, const DraftOptions& options) {
+  DraftsView Drafted(const round::Proposal& proposal, const DraftOptions& options) {
     probabilities_.clear();
     for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
       probabilities_.push_back(proposal.Law(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
@@ -153,20 +153,20 @@ class SpeculativeDecoder::Impl {
             .logits = parts().RowsOf(proposal, options.logits ? proposal.logits : nullptr)};
   }
 
-  void CountGiven(std::size_t n, const VerifiedDraft& verified) {
+  void CountGiven(std::size_t n, const VerifiedDrafts& verified) {
     SpeculationStats round;
     round.rounds = 1;
     round.draft_rounds = n > 0;
     round.drafted = static_cast<std::int64_t>(n);
     round.accepted = verified.accepted;
-    round.recovered = verified.kind == TokenOrigin::kRecovered;
-    round.bonus = verified.kind == TokenOrigin::kBonus;
-    round.plain = verified.kind == TokenOrigin::kPlain;
+    round.recovered = verified.origin == TokenOrigin::kRecovered;
+    round.bonus = verified.origin == TokenOrigin::kBonus;
+    round.plain = verified.origin == TokenOrigin::kPlain;
     round.emitted = verified.accepted + 1;
     const auto accepted = static_cast<std::size_t>(verified.accepted);
     round.drafted_per_position.assign(n, 1);
-    round.judged_per_position.assign(n, 0);
-    std::fill_n(round.judged_per_position.begin(), std::min(n, accepted + 1), 1);
+    round.verified_per_position.assign(n, 0);
+    std::fill_n(round.verified_per_position.begin(), std::min(n, accepted + 1), 1);
     round.accepted_per_position.assign(n, 0);
     std::fill_n(round.accepted_per_position.begin(), accepted, 1);
     round.k_histogram.assign(n + 1, 0);
@@ -243,12 +243,12 @@ Result<DecodedRound> SpeculativeDecoder::Begin(Request request, OnRound on_round
   return CatchNoMemory("decoder",
                        [&] { return impl_->Begin(std::move(request), std::move(on_round)); });
 }
-Result<DraftedTokens> SpeculativeDecoder::Draft(const DraftOptions& options) {
+Result<DraftsView> SpeculativeDecoder::Draft(const DraftOptions& options) {
   return CatchNoMemory("decoder", [&] { return impl_->Draft(options); });
 }
-Result<DraftedTokens> SpeculativeDecoder::Draft(std::span<const std::int32_t> context,
-                                                const GivenSampling& given,
-                                                const DraftOptions& options) {
+Result<DraftsView> SpeculativeDecoder::Draft(std::span<const std::int32_t> context,
+                                             const GivenSampling& given,
+                                             const DraftOptions& options) {
   return CatchNoMemory("decoder", [&] { return impl_->Draft(context, given, options); });
 }
 Result<DecodedRound> SpeculativeDecoder::Verify() {
@@ -257,13 +257,13 @@ Result<DecodedRound> SpeculativeDecoder::Verify() {
 Result<DecodedRound> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts) {
   return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts); });
 }
-Result<VerifiedDraft> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
-                                                 const TokenRows& target_logits) {
+Result<VerifiedDrafts> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
+                                                  const TokenRows& target_logits) {
   return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts, target_logits, nullptr); });
 }
-Result<VerifiedDraft> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
-                                                 const TokenRows& target_logits,
-                                                 const GivenSampling& given) {
+Result<VerifiedDrafts> SpeculativeDecoder::Verify(std::span<const std::int32_t> drafts,
+                                                  const TokenRows& target_logits,
+                                                  const GivenSampling& given) {
   return CatchNoMemory("decoder", [&] { return impl_->Verify(drafts, target_logits, &given); });
 }
 Result<DecodedRound> SpeculativeDecoder::Step() {
@@ -307,11 +307,11 @@ DecoderStatistics SpeculativeDecoder::statistics() const {
 void SpeculativeDecoder::ResetStats() {
   impl_->ResetStats();
 }
-const AdaptiveLookahead* SpeculativeDecoder::adaptive() const {
-  return impl_->adaptive();
+const AdaptiveLookahead* SpeculativeDecoder::adaptive_lookahead() const {
+  return impl_->adaptive_lookahead();
 }
-AdaptiveLookahead* SpeculativeDecoder::adaptive() {
-  return impl_->adaptive();
+AdaptiveLookahead* SpeculativeDecoder::adaptive_lookahead() {
+  return impl_->adaptive_lookahead();
 }
 const Engine& SpeculativeDecoder::engine() const {
   return impl_->engine();

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "engine/parts.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "foretoken/speculative_config.h"
 #include "round/stats_total.h"
 
@@ -48,7 +48,7 @@ class StandaloneSpeculativeDecodingPipeline::Impl {
 
   Status Select(std::span<const TextGenerationBatch> replicas);
   PreparedBatch Prepared() const;
-  Result<std::map<std::string, RequestDrafts>> Draft(const DraftOptions& options);
+  Result<std::map<std::string, Drafts>> Draft(const DraftOptions& options);
   Result<std::map<std::string, TextGenerationOutput>> Verify(const VerifyOptions& options);
   Result<Completion> Release(const std::string& id);
 
@@ -189,16 +189,16 @@ PreparedBatch StandaloneSpeculativeDecodingPipeline::Impl::Prepared() const {
   return batch;
 }
 
-Result<std::map<std::string, RequestDrafts>> StandaloneSpeculativeDecodingPipeline::Impl::Draft(
+Result<std::map<std::string, Drafts>> StandaloneSpeculativeDecodingPipeline::Impl::Draft(
     const DraftOptions& options) {
   if (!prepared_) return InvalidArgument("drafts: nothing is prepared; call PrepareBatch first");
   FORETOKEN_TRY(const auto wants, EngineParts::WantsOf(options));
   parts().Draft(wants);
   drafted_ = true;
-  std::map<std::string, RequestDrafts> drafts;
+  std::map<std::string, Drafts> drafts;
   for (const std::string& id : current_) {
     const round::Proposal proposal = parts().ProposalOf(entries_.at(id).ticket);
-    RequestDrafts& out = drafts[id];
+    Drafts& out = drafts[id];
     out.tokens.assign(proposal.tokens.begin(), proposal.tokens.end());
     for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
       out.probabilities.push_back(proposal.Law(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
@@ -296,15 +296,14 @@ Result<PreparedBatch> StandaloneSpeculativeDecodingPipeline::PrepareBatch(
   });
 }
 
-Result<std::map<std::string, RequestDrafts>>
-StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens(const DraftOptions& options) {
+Result<std::map<std::string, Drafts>> StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens(
+    const DraftOptions& options) {
   return CatchNoMemory("pipeline", [&] { return impl_->Draft(options); });
 }
 
-Result<std::map<std::string, RequestDrafts>>
-StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens(
+Result<std::map<std::string, Drafts>> StandaloneSpeculativeDecodingPipeline::GenerateDraftTokens(
     std::span<const TextGenerationBatch> replicas, int num_steps, DraftOptions options) {
-  return CatchNoMemory("pipeline", [&]() -> Result<std::map<std::string, RequestDrafts>> {
+  return CatchNoMemory("pipeline", [&]() -> Result<std::map<std::string, Drafts>> {
     FORETOKEN_CHECK_OK(impl_->Select(replicas));
     options.num_steps = num_steps;
     return impl_->Draft(options);
@@ -321,15 +320,15 @@ SpeculativeDecodingMetrics StandaloneSpeculativeDecodingPipeline::SpecDecodeMetr
   const SpeculationStats s = impl_->Stats();
   return {.rounds = s.rounds,
           .draft_rounds = s.draft_rounds,
-          .draft_tokens = s.drafted,
-          .accepted_tokens = s.accepted,
-          .emitted_tokens = s.emitted,
-          .draft_tokens_per_position = s.drafted_per_position,
-          .accepted_tokens_per_position = s.accepted_per_position,
+          .drafted = s.drafted,
+          .accepted = s.accepted,
+          .emitted = s.emitted,
+          .drafted_per_position = s.drafted_per_position,
+          .accepted_per_position = s.accepted_per_position,
           .acceptance_rate = s.acceptance_rate(),
           .acceptance_rate_per_position = Rates(s.accepted_per_position, s.drafted_per_position),
           .conditional_acceptance_rate_per_position =
-              Rates(s.accepted_per_position, s.judged_per_position),
+              Rates(s.accepted_per_position, s.verified_per_position),
           .mean_acceptance_length = s.mean_acceptance_length()};
 }
 

@@ -10,8 +10,8 @@
 
 #include "base/aligned_buffer.h"
 #include "base/argument_checks.h"
-#include "foretoken/limits.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/drafts.h"
+#include "foretoken/result.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/verifier.h"
 #include "kernels/dispatch.h"
@@ -111,7 +111,7 @@ class DraftVerification::Impl {
       synthetic_.emplace(*options_.speculative.synthetic_acceptance_rate);
   }
 
-  Result<VerifiedDraft> Verify(const VerificationInput& input) {
+  Result<VerifiedDrafts> Verify(const VerificationInput& input) {
     FORETOKEN_CHECK_OK(Check(input));
     const verify::Verifier& rule = RuleFor(input);
     if (rule.NeedsLogits() && input.draft_logits.empty() && !input.drafts.empty())
@@ -126,16 +126,16 @@ class DraftVerification::Impl {
     const round::Proposal proposal = ProposalOf(input, rule, position - n);
     const TokenRows& rows = input.target_logits;
     const round::Verdict verdict =
-        rule.Judge(proposal, {rows.data, rows.stride}, target_, scratch_.data());
+        rule.Verify(proposal, {rows.data, rows.stride}, target_, scratch_.data());
     if (target_.TakeProcessorFault())
       return InvalidArgument(
           "logits processor: it left NaN or +infinity; leave finite numbers, or -infinity to ban a "
           "token");
-    VerifiedDraft out{.accepted = verdict.accepted,
-                      .next = verdict.next,
-                      .kind = OriginOf(verdict.kind),
-                      .strategy = NameOf(rule),
-                      .lossless = rule.Lossless()};
+    VerifiedDrafts out{.accepted = verdict.accepted,
+                       .next = verdict.next,
+                       .origin = OriginOf(verdict.kind),
+                       .strategy = NameOf(rule),
+                       .lossless = rule.Lossless()};
     if (input.logprobs >= 0) ReadLogprobs(input, out);
     return out;
   }
@@ -242,7 +242,7 @@ class DraftVerification::Impl {
     if (!input.draft_probabilities.empty()) {
       proposal.q = input.draft_probabilities.data;
       proposal.q_stride = input.draft_probabilities.stride;
-    } else if (!input.draft_logits.empty() && rule.NeedsLaws() && !drafter_.greedy()) {
+    } else if (!input.draft_logits.empty() && rule.NeedsDistributions() && !drafter_.greedy()) {
       ComputeDistributions(input, first);
       proposal.q = distributions_.data();
       proposal.q_stride = vocabulary_;
@@ -267,7 +267,7 @@ class DraftVerification::Impl {
     }
   }
 
-  void ReadLogprobs(const VerificationInput& input, VerifiedDraft& out) {
+  void ReadLogprobs(const VerificationInput& input, VerifiedDrafts& out) {
     if (!logprobs_) logprobs_.emplace(vocabulary_, kernels_);
     for (int i = 0; i <= out.accepted; ++i) {
       const Token token = i < out.accepted ? input.drafts[static_cast<std::size_t>(i)] : out.next;
@@ -303,11 +303,11 @@ Result<DraftVerification> DraftVerification::Create(VerificationOptions options)
   });
 }
 
-Result<VerifiedDraft> DraftVerification::Verify(const VerificationInput& input) {
+Result<VerifiedDrafts> DraftVerification::Verify(const VerificationInput& input) {
   return CatchNoMemory("verification", [&] { return impl_->Verify(input); });
 }
 
-Result<VerifiedDraft> Verify(VerificationOptions options, const VerificationInput& input) {
+Result<VerifiedDrafts> Verify(VerificationOptions options, const VerificationInput& input) {
   FORETOKEN_TRY(DraftVerification verification, DraftVerification::Create(std::move(options)));
   return verification.Verify(input);
 }

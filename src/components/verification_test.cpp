@@ -44,7 +44,7 @@ struct Case {
   std::int32_t draft = 0;
   std::vector<double> accept = {}, recover = {}, target = {};
 };
-VerifiedDraft Verified(const VerificationOptions& options, const Case& c) {
+VerifiedDrafts Verified(const VerificationOptions& options, const Case& c) {
   const auto n = static_cast<int>(c.p.size());
   const auto logits = Joined({Logits(c.p), Logits(c.behind.empty() ? c.p : c.behind)});
   VerificationInput input{.drafts = {&c.draft, 1}, .target_logits = {logits, n}};
@@ -52,7 +52,7 @@ VerifiedDraft Verified(const VerificationOptions& options, const Case& c) {
   input.uniforms = {c.accept, c.recover, c.target};
   const auto verified = Verify(options, input);
   EXPECT_TRUE(verified) << verified.error().message;
-  return verified ? *verified : VerifiedDraft();
+  return verified ? *verified : VerifiedDrafts();
 }
 
 std::string Refusal(const VerificationOptions& options, const VerificationInput& input) {
@@ -66,20 +66,20 @@ TEST(Verification, GreedyTakesTheTargetsBestTokenWhateverTheDraftersProbabilitie
   for (const VerifyStrategy strategy :
        {VerifyStrategy::kAuto, VerifyStrategy::kGreedy, VerifyStrategy::kResidual,
         VerifyStrategy::kBlock, VerifyStrategy::kSampleMatch, VerifyStrategy::kTargetProbability}) {
-    const VerifiedDraft verified = Verified(By(strategy, 3, 0), c);
+    const VerifiedDrafts verified = Verified(By(strategy, 3, 0), c);
     EXPECT_EQ(verified.accepted, 0) << Name(strategy);
     EXPECT_EQ(verified.next, 1) << Name(strategy);
-    EXPECT_EQ(verified.kind, TokenOrigin::kRecovered);
+    EXPECT_EQ(verified.origin, TokenOrigin::kRecovered);
     EXPECT_EQ(verified.strategy, "greedy") << Name(strategy);
     EXPECT_TRUE(verified.lossless);
   }
   Case right = c;
   right.draft = 1;
   right.behind = {.3, .3, .4};
-  const VerifiedDraft verified = Verified(By(VerifyStrategy::kAuto, 3, 0), right);
+  const VerifiedDrafts verified = Verified(By(VerifyStrategy::kAuto, 3, 0), right);
   EXPECT_EQ(verified.accepted, 1);
   EXPECT_EQ(verified.next, 2);
-  EXPECT_EQ(verified.kind, TokenOrigin::kBonus);
+  EXPECT_EQ(verified.origin, TokenOrigin::kBonus);
   EXPECT_EQ(verified.strategy, "greedy");
 }
 
@@ -88,12 +88,12 @@ TEST(Verification, ResidualAcceptsWhileUTimesQIsBelowP) {
   Case c{.p = {.5, .5}, .behind = {.25, .75}, .q = {.8f, .2f}, .draft = 0};
   for (const auto& [u, accepted] : {std::pair{0.0, 1}, {.6249, 1}, {.6251, 0}, {kNearlyOne, 0}}) {
     c.accept = {u}, c.recover = {.999}, c.target = {.5, .3};
-    const VerifiedDraft verified = Verified(options, c);
+    const VerifiedDrafts verified = Verified(options, c);
     EXPECT_EQ(verified.accepted, accepted) << u;
     // Behind the draft .3 is token 1; in its place only 1 has something left: max(0, p - q) = (0,
     // .3).
     EXPECT_EQ(verified.next, 1) << u;
-    EXPECT_EQ(verified.kind, accepted ? TokenOrigin::kBonus : TokenOrigin::kRecovered);
+    EXPECT_EQ(verified.origin, accepted ? TokenOrigin::kBonus : TokenOrigin::kRecovered);
     c.recover = {0};
     EXPECT_EQ(Verified(options, c).next, 1) << u;
   }
@@ -117,7 +117,7 @@ TEST(Verification, SampleMatchKeepsTheOneTokenThatItDraws) {
   Case c{.p = {.5, .3, .2}, .behind = {.1, .1, .8}, .draft = 0};
   for (const auto& [u, drawn] : {std::pair{.1, 0}, {.499, 0}, {.501, 1}, {.799, 1}, {.801, 2}}) {
     c.target = {u, .5};
-    const VerifiedDraft verified = Verified(options, c);
+    const VerifiedDrafts verified = Verified(options, c);
     EXPECT_EQ(verified.accepted, drawn == 0) << u;
     EXPECT_EQ(verified.next, drawn == 0 ? 2 : drawn) << u;
   }
@@ -373,7 +373,7 @@ TEST(Verification, TheTextBeforeTheDraftsCountsForPenaltiesAndTheNoise) {
     const auto whole = Verify(options, input);
     input.text = {};
     ASSERT_TRUE(whole);
-    EXPECT_EQ(whole->kind, TokenOrigin::kPlain);
+    EXPECT_EQ(whole->origin, TokenOrigin::kPlain);
     EXPECT_EQ(Verify(options, input)->next, whole->next);
     options.request_id = 1;
     different += Verify(options, input)->next != whole->next;
@@ -389,7 +389,7 @@ TEST(Verification, EachInstructionSetGivesTheSame) {
   const std::vector<std::int32_t> drafts = {5, 100, 300};
   for (const VerifyStrategy strategy : kLossless)
     for (int position = 0; position < 40; ++position) {
-      std::vector<VerifiedDraft> all;
+      std::vector<VerifiedDrafts> all;
       for (const auto isa : kernels::AvailableIsas()) {
         VerificationOptions options = By(strategy, kVocabulary, 1.5f);
         options.isa = kernels::Name(isa);
@@ -422,7 +422,7 @@ class KeepsAll final : public Verifier {
  public:
   std::string_view name() const override { return "all"; }
   bool lossless() const override { return false; }
-  Judgement Judge(JudgedDraft& draft) override {
+  Verdict Verify(DraftsToVerify& draft) override {
     return {draft.length(), draft.Sample(draft.length())};
   }
 };
@@ -430,7 +430,7 @@ class KeepsAll final : public Verifier {
 TEST(Verification, TakesARuleOfTheProgramsOwn) {
   VerificationOptions options = By(VerifyStrategy::kAuto, 3, 0);
   options.verifier = std::make_shared<KeepsAll>();
-  const VerifiedDraft verified = Verified(options, {.p = {.5, .3, .2}, .draft = 2});
+  const VerifiedDrafts verified = Verified(options, {.p = {.5, .3, .2}, .draft = 2});
   EXPECT_EQ(verified.accepted, 1);
   EXPECT_EQ(verified.strategy, "all");
   EXPECT_FALSE(verified.lossless);

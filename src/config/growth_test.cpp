@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "foretoken/nearest_name.h"
+#include "config/nearest_name.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken::config {

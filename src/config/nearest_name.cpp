@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "foretoken/nearest_name.h"
+#include "config/nearest_name.h"
 
 #include <algorithm>
 #include <utility>

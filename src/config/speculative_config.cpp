@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 
+#include "draft/methods.h"
 #include "draft_length/registry.h"
 #include "foretoken/catalogue.h"
-#include "foretoken/methods.h"
 
 namespace foretoken {
 namespace {
@@ -54,16 +54,18 @@ Status CheckLengths(const SpeculativeOptions& o) {
         "dropping short ones would bias the text; set it to 0 or use "
         "sample-match",
         Name(o.strategy == VerifyStrategy::kAuto ? VerifyStrategy::kResidual : o.strategy)));
-  if (auto ewma = AdaptiveLookahead::Create(o.ewma); !ewma) return Fail(std::move(ewma).error());
+  if (auto adaptive_lookahead = AdaptiveLookahead::Create(o.adaptive_lookahead);
+      !adaptive_lookahead)
+    return Fail(std::move(adaptive_lookahead).error());
   const auto& table = o.num_speculative_tokens_per_batch_size;
-  if (o.lookahead == "batch-size" && table.empty())
+  if (o.controller == "batch-size" && table.empty())
     return InvalidArgument(
         "lookahead: batch-size has no table; give num_speculative_tokens_per_batch_size");
-  if (o.lookahead != "batch-size" && !table.empty())
+  if (o.controller != "batch-size" && !table.empty())
     return InvalidArgument(
         fmt::format("num_speculative_tokens_per_batch_size: lookahead is {}, which does not "
                     "read it; write lookahead: batch-size or leave the table out",
-                    o.lookahead));
+                    o.controller));
   for (const BatchDraftLength& row : table)
     if (o.num_speculative_tokens && row.num_speculative_tokens > *o.num_speculative_tokens)
       return InvalidArgument(

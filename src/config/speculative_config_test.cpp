@@ -9,8 +9,8 @@
 #include <limits>
 #include <map>
 
+#include "config/nearest_name.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/nearest_name.h"
 
 namespace foretoken {
 namespace {
@@ -251,14 +251,14 @@ TEST(SpeculativeConfig, DefaultsPassAndEachRangeIsChecked) {
       {"num_speculative_tokens: 65", [](auto& o) { o.num_speculative_tokens = 65; }},
       {"num_speculative_tokens: -1", [](auto& o) { o.num_speculative_tokens = -1; }},
       {"min_speculative_tokens: ", [](auto& o) { o.min_speculative_tokens = -1; }},
-      {"lookahead: ", [](auto& o) { o.lookahead = "guess"; }},
-      {"lookahead_initial: ", [](auto& o) { o.ewma.initial = 0; }},
-      {"lookahead_min: ", [](auto& o) { o.ewma.min = 0; }},
-      {"lookahead_max: ", [](auto& o) { o.ewma.max = 65; }},
-      {"lookahead_alpha: 'nan'", [](auto& o) { o.ewma.alpha = std::nan(""); }},
-      {"lookahead_cooldown_steps: ", [](auto& o) { o.ewma.cooldown_steps = -1; }},
-      {"lookahead initial: 5", [](auto& o) { o.ewma.max = 4; }},
-      {"lookahead max: 1", [](auto& o) { o.ewma.max = 1; }},
+      {"lookahead: ", [](auto& o) { o.controller = "guess"; }},
+      {"lookahead_initial: ", [](auto& o) { o.adaptive_lookahead.initial = 0; }},
+      {"lookahead_min: ", [](auto& o) { o.adaptive_lookahead.min = 0; }},
+      {"lookahead_max: ", [](auto& o) { o.adaptive_lookahead.max = 65; }},
+      {"lookahead_alpha: 'nan'", [](auto& o) { o.adaptive_lookahead.alpha = std::nan(""); }},
+      {"lookahead_cooldown_steps: ", [](auto& o) { o.adaptive_lookahead.cooldown_steps = -1; }},
+      {"lookahead initial: 5", [](auto& o) { o.adaptive_lookahead.max = 4; }},
+      {"lookahead max: 1", [](auto& o) { o.adaptive_lookahead.max = 1; }},
       {"num_speculative_tokens_per_batch_size: 0 is not in [1, 1024]",
        [](auto& o) {
          o.num_speculative_tokens_per_batch_size = {{0, 1, 1}};
@@ -300,7 +300,7 @@ TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
        [](auto& o) { o.min_speculative_tokens = 1, o.strategy = VerifyStrategy::kResidual; }},
       {"min_speculative_tokens: under block",
        [](auto& o) { o.min_speculative_tokens = 1, o.strategy = VerifyStrategy::kBlock; }},
-      {"lookahead: batch-size has no table", [](auto& o) { o.lookahead = "batch-size"; }},
+      {"lookahead: batch-size has no table", [](auto& o) { o.controller = "batch-size"; }},
       {"adaptive_speculative_widths: 5 is more than the 4",
        [](auto& o) {
          o.num_speculative_tokens = 4, o.adaptive_speculative_widths = {2, 5};
@@ -314,11 +314,11 @@ TEST(SpeculativeConfig, WhatDoesNotGoTogetherIsRefused) {
        [](auto& o) { o.num_speculative_tokens = 4, o.num_speculative_tokens_mixed_batch = 5; }},
       {"num_speculative_tokens_per_batch_size: lookahead is fixed",
        [](auto& o) {
-         o.lookahead = "fixed", o.num_speculative_tokens_per_batch_size = {{1, 2, 3}};
+         o.controller = "fixed", o.num_speculative_tokens_per_batch_size = {{1, 2, 3}};
        }},
       {"num_speculative_tokens_per_batch_size: 3 is more than the 2",
        [](auto& o) {
-         o.lookahead = "batch-size", o.num_speculative_tokens = 2;
+         o.controller = "batch-size", o.num_speculative_tokens = 2;
          o.num_speculative_tokens_per_batch_size = {{1, 2, 3}};
        }},
       {"ngram_min: 4 is more than the 3", [](auto& o) { o.ngram_min = 4; }},
@@ -402,7 +402,7 @@ TEST(SpeculativeConfig, NestedAndFlatControllerSettingsMeanTheSame) {
       "x");
   ASSERT_TRUE(flat) << flat.error().message;
   EXPECT_EQ(Describe(nested->options()), Describe(flat->options()));
-  EXPECT_EQ(nested->options().ewma.max, 9);
+  EXPECT_EQ(nested->options().adaptive_lookahead.max, 9);
 }
 
 TEST(SpeculativeConfig, AFileChangesTheBaseWhereItSpeaks) {
@@ -460,7 +460,7 @@ TEST(SpeculativeConfig, AFileWithoutSectionsIsReadWhole) {
     const auto config = SpeculativeConfig::Load(File(text));
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->options().num_speculative_tokens, 6);
-    EXPECT_EQ(config->options().ewma.max, 9);
+    EXPECT_EQ(config->options().adaptive_lookahead.max, 9);
   }
   SpeculativeOptions options;
   ASSERT_TRUE(
@@ -530,24 +530,24 @@ TEST(ConfigDialect, OfMaxHasItsDraftLengths) {
     EXPECT_TRUE(config) << config.error().message;
     return config ? config->options() : SpeculativeOptions();
   };
-  EXPECT_EQ(load("num_speculative_tokens: 3").lookahead, "fixed");  // exactly three
+  EXPECT_EQ(load("num_speculative_tokens: 3").controller, "fixed");  // exactly three
   EXPECT_EQ(load("num_speculative_tokens: 3").num_speculative_tokens, 3);
-  EXPECT_EQ(load("num_speculative_tokens: 3, lookahead: ewma").lookahead, "ewma");
+  EXPECT_EQ(load("num_speculative_tokens: 3, lookahead: ewma").controller, "ewma");
   for (const char* all : {"all", "true"}) {
     const auto options =
         load(std::string("num_speculative_tokens: 5, adaptive_speculative_widths: ") + all);
-    EXPECT_EQ(options.lookahead, "cost-model");
+    EXPECT_EQ(options.controller, "cost-model");
     EXPECT_EQ(options.num_speculative_tokens, 5);
     EXPECT_EQ(options.min_speculative_tokens, 0);
   }
-  EXPECT_EQ(load("adaptive_speculative_widths: null").lookahead, "fixed");
+  EXPECT_EQ(load("adaptive_speculative_widths: null").controller, "fixed");
   EXPECT_TRUE(load("adaptive_speculative_widths: all").adaptive_speculative_widths.empty());
   for (const char* keys :
        {"num_speculative_tokens: 6, adaptive_speculative_widths: \"2, 3,5\"",
         "adaptive_speculative_widths: \"5,2,3\", num_speculative_tokens: 5",
         "adaptive_speculative_widths: [2, 5, 3, 2], num_speculative_tokens: 8"}) {
     const auto options = load(keys);
-    EXPECT_EQ(options.lookahead, "cost-model");
+    EXPECT_EQ(options.controller, "cost-model");
     EXPECT_EQ(options.adaptive_speculative_widths, (std::vector{2, 3, 5})) << keys;
     EXPECT_GE(options.num_speculative_tokens, 5);
     EXPECT_EQ(options.min_speculative_tokens, 0);
@@ -556,7 +556,7 @@ TEST(ConfigDialect, OfMaxHasItsDraftLengths) {
       "num_speculative_tokens: 4, num_speculative_tokens_per_batch_size: "
       "[{batch_start: 1, batch_end: 4, num_tokens: 3}, {num_tokens: 1, batch_start: 5, batch_end: "
       "8}]");
-  EXPECT_EQ(table.lookahead, "batch-size");
+  EXPECT_EQ(table.controller, "batch-size");
   ASSERT_EQ(table.num_speculative_tokens_per_batch_size.size(), 2U);
   EXPECT_EQ(table.num_speculative_tokens_per_batch_size[1].least, 5);
   EXPECT_EQ(table.num_speculative_tokens_per_batch_size[1].most, 8);

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "foretoken/speculative_config.h"
 #include "formats/settings_file.h"
 
@@ -64,7 +64,8 @@ constexpr std::array kMaxWords = {
             "it would give the text of temperature 0; ask for that temperature, or leave it out"},
     MaxWord{"draft_proposal", "sampled", "", "", ""},
     MaxWord{"draft_proposal", "", "", "",
-            "drafts follow the request's temperature; give --draft-temp 0, or leave it out"},
+            "drafts follow the request's temperature; set SpeculativeParameters::draft_sampling to "
+            "temperature 0, or leave it out"},
     MaxWord{"config_file", "null", "", "", ""},
     MaxWord{"config_file", "", "", "", "a file names no other file; give that one itself"},
     MaxWord{"section_name", "null", "", "", ""},
@@ -178,7 +179,7 @@ Result<ConfigDialect> TakeDialect(std::vector<formats::Setting>& settings, std::
 void SetMaxDefaults(SpeculativeOptions& options) {
   if (!options.num_speculative_tokens) options.num_speculative_tokens = kMaxTokens;
   if (options.method.empty()) options.method = "none";
-  if (options.lookahead == SpeculativeOptions().lookahead) options.lookahead = "fixed";
+  if (options.controller == SpeculativeOptions().controller) options.controller = "fixed";
 }
 
 }  // namespace

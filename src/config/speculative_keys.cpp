@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/comma_list.h"
+#include "config/nearest_name.h"
+#include "draft/methods.h"
 #include "foretoken/catalogue.h"
-#include "foretoken/comma_list.h"
-#include "foretoken/methods.h"
-#include "foretoken/nearest_name.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken {
@@ -92,7 +92,7 @@ T& Field(SpeculativeOptions& options, T SpeculativeOptions::*member) {
 }
 template <typename T>
 T& Field(SpeculativeOptions& options, T AdaptiveLookaheadConfig::*member) {
-  return options.ewma.*member;
+  return options.adaptive_lookahead.*member;
 }
 template <auto Member>
 const auto& Read(const SpeculativeOptions& options) {
@@ -321,7 +321,7 @@ Status SetStrategy(SpeculativeOptions& options, const std::string& text) {
 }
 
 Status SetLookahead(SpeculativeOptions& options, const std::string& text) {
-  FORETOKEN_TRY(options.lookahead, Choose(text, LookaheadWords(), "controller"));
+  FORETOKEN_TRY(options.controller, Choose(text, LookaheadWords(), "controller"));
   return {};
 }
 
@@ -479,7 +479,7 @@ std::string ForStrategies(const Options& options, const Use& use) {
 
 std::string OfLookaheads(Names readers, const Use& use) {
   if (use.methods.empty()) return kNothingDrafts;
-  return std::find(readers.begin(), readers.end(), use.lookahead) != readers.end()
+  return std::find(readers.begin(), readers.end(), use.controller) != readers.end()
              ? ""
              : fmt::format("only lookahead {} {} it", fmt::join(readers, ", "),
                            readers.size() == 1 ? "reads" : "read");
@@ -528,7 +528,7 @@ std::string IdleStrategy(const Options& options, const Use& use) {
 
 std::string IdleTokens(const Options& options, const Use& use) {
   if (use.methods.empty()) return options.num_speculative_tokens == 0 ? "" : kNothingDrafts;
-  if (use.lookahead != "batch-size" || Meets(use.strategies, std::array{kSynthetic})) return "";
+  if (use.controller != "batch-size" || Meets(use.strategies, std::array{kSynthetic})) return "";
   int covered = 0;  // batch sizes 1 to this are in the table
   for (const BatchDraftLength& row : options.num_speculative_tokens_per_batch_size)
     if (row.least == covered + 1) covered = row.most;
@@ -646,7 +646,7 @@ constexpr std::array kKeys = {
                    IdleTokens, 0, kMostTokens, NoNumber},
     Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", WhereDrafted, kMinNames),
     SpeculativeKey{"lookahead", kLookaheadNames, Type::kName, SetLookahead,
-                   [](const O& o) { return o.lookahead; }, WhereDrafted, 1, 0,
+                   [](const O& o) { return o.controller; }, WhereDrafted, 1, 0,
                    [] { return Written(LookaheadWords()); }},
     Integer<&E::initial, 1, 64>("lookahead_initial", ForLookaheads<kEwma>, kInitialNames),
     Integer<&E::min, 1, 64>("lookahead_min", ForLookaheads<kEwma>, kEwmaMinNames),
@@ -744,7 +744,8 @@ struct Elsewhere {
   std::string_view key, advice;
 };
 constexpr std::array kElsewhere = {
-    Elsewhere{"model", "write draft_models: PATH, or give the draft model with --model-draft"},
+    Elsewhere{"model",
+              "write draft_models: PATH, or give the draft model with EngineOptions::draft_model"},
     Elsewhere{"synthetic_acceptance_length",
               "give synthetic_acceptance_rate: (length - 1) / num_speculative_tokens"},
     Elsewhere{"draft_tensor_parallel_size", "leave it out: a draft runs where the model runs"},

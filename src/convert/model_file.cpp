@@ -7,11 +7,11 @@
 #include <algorithm>
 
 #include "base/argument_checks.h"
+#include "base/machine/memory_limit.h"
 #include "base/machine/thread_count.h"
-#include "foretoken/limits.h"
-#include "foretoken/memory_limit.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/drafts.h"
 #include "foretoken/options.h"
+#include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "formats/weight_type.h"
 #include "kernels/dispatch.h"

@@ -293,7 +293,7 @@ TEST(QuantizeFile, RefusesTypesThatItDoesNotKnow) {
 TEST(QuantizeFile, QuantisesQuantisedFilesOnlyWhenAllowed) {
   const std::string quantised = WideModel({.weight_type = DType::kQ8_0});
   ExpectRefused(To("Q4_0", quantised), ErrorCode::kInvalidArgument,
-                {"token_embd.weight", "Q8_0", "--allow-requantize"});
+                {"token_embd.weight", "Q8_0", "QuantizeOptions::allow_requantize"});
   QuantizeOptions options = To("Q4_0", quantised);
   options.allow_requantize = true;
   Written(options);

@@ -252,7 +252,7 @@ Status CheckSource(const TensorView& t, DType to, const QuantizeOptions& options
   if (IsFloat(from->type) || IsFloat(to) || options.allow_requantize) return {};
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("tensor {}: is quantised already ({}) and loses more when quantised "
-                          "again; start from an F16 file, or pass --allow-requantize",
+                          "again; start from an F16 file, or set QuantizeOptions::allow_requantize",
                           Shown(t.name), name));
 }
 

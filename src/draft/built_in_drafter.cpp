@@ -12,7 +12,7 @@ BuiltInDrafter::BuiltInDrafter(std::unique_ptr<draft::Drafter> drafter, BuiltInS
   asks_.reserve(room_.size()), to_.reserve(room_.size()), proposals_.reserve(room_.size());
 }
 
-void BuiltInDrafter::Begin(const DraftedRequest& request) {
+void BuiltInDrafter::Begin(const DrafterText& request) {
   if (request.sequence < 0 || request.sequence >= settings_.max_sequences) return;
   SamplingParameters sampling = settings_.sampling.value_or(request.sampling);
   if (sampling.grammar.empty()) sampling.grammar = request.sampling.grammar;
@@ -32,13 +32,13 @@ void BuiltInDrafter::Begin(const DraftedRequest& request) {
 }
 
 void BuiltInDrafter::Propose(int sequence, DraftProposal& proposal) {
-  const DraftTask task = {sequence, &proposal};
+  const DrafterTask task = {sequence, &proposal};
   ProposeAll({&task, 1});
 }
 
-void BuiltInDrafter::ProposeAll(std::span<const DraftTask> tasks) {
+void BuiltInDrafter::ProposeAll(std::span<const DrafterTask> tasks) {
   asks_.clear(), to_.clear();
-  for (const DraftTask& task : tasks) {
+  for (const DrafterTask& task : tasks) {
     if (!Runs(task.sequence)) continue;
     asks_.push_back({.seq = task.sequence,
                      .max_tokens = task.proposal->left(),
@@ -58,7 +58,7 @@ void BuiltInDrafter::ProposeAll(std::span<const DraftTask> tasks) {
       if (!to_[i]->Push(token)) break;
 }
 
-void BuiltInDrafter::Observe(const DraftedRound& round) {
+void BuiltInDrafter::Observe(const DrafterRound& round) {
   if (!Runs(round.sequence)) return;
   const auto n = static_cast<int>(round.committed.size());
   if (n > *Room(round.sequence)) return End(round.sequence);
@@ -80,7 +80,7 @@ int BuiltInDrafter::Unread(int sequence) const {
   return Runs(sequence) ? drafter_->Missing(sequence) : 0;
 }
 
-DraftWork BuiltInDrafter::TakeWork() {
+DrafterWork BuiltInDrafter::TakeWork() {
   const draft::Drafter::Work work = drafter_->TakeWork();
   return {
       .forwards = work.forwards, .read_tokens = work.catch_up_rows, .read_ms = work.catch_up_ms};

@@ -36,14 +36,14 @@ class BuiltInDrafter final : public foretoken::Drafter {
   std::string_view name() const override { return settings_.name; }
   bool ReportsDistributions() const override { return drafter_->ReportsDistributions(); }
   DrafterLimits limits() const override { return {settings_.max_sequences, settings_.vocabulary}; }
-  void Begin(const DraftedRequest& request) override;
+  void Begin(const DrafterText& request) override;
   void Propose(int sequence, DraftProposal& proposal) override;
-  void ProposeAll(std::span<const DraftTask> tasks) override;
-  void Observe(const DraftedRound& round) override;
+  void ProposeAll(std::span<const DrafterTask> tasks) override;
+  void Observe(const DrafterRound& round) override;
   void End(int sequence) override;
   void Forget() override { drafter_->Forget(); }
   int Unread(int sequence) const override;
-  DraftWork TakeWork() override;
+  DrafterWork TakeWork() override;
 
  private:
   // Tokens that its text may still get; nothing if no text has begun.

@@ -238,7 +238,7 @@ void CustomDrafter::Begin(const SequenceStart& start) {
   });
 }
 
-DraftTask CustomDrafter::Start(const Ask& ask) noexcept {
+DrafterTask CustomDrafter::Start(const Ask& ask) noexcept {
   Sequence& sequence = *sequences_[static_cast<std::size_t>(ask.seq)];
   sequence.BeginProposal(ask);
   return {NumberOf(ask.seq), &sequence};
@@ -257,7 +257,7 @@ void CustomDrafter::Propose(std::span<const Ask> asks,
 void CustomDrafter::ProposeTogether(std::span<CustomDrafter* const> drafters,
                                     std::span<const Ask> asks,
                                     std::span<round::Proposal> proposals) {
-  std::vector<DraftTask> tasks;
+  std::vector<DrafterTask> tasks;
   for (std::size_t i = 0; i < asks.size(); ++i) tasks.push_back(drafters[i]->Start(asks[i]));
   CustomDrafter& first = *drafters.front();
   first.Guarded("Propose", [&] { first.drafter_->ProposeAll(tasks); });
@@ -294,7 +294,7 @@ int CustomDrafter::Missing(SeqId seq) const noexcept {
 }
 
 Drafter::Work CustomDrafter::TakeWork() noexcept {
-  DraftWork work;
+  DrafterWork work;
   Guarded("TakeWork", [&] { work = drafter_->TakeWork(); });
   return {.forwards = work.forwards,
           .catch_up_ms = work.read_ms,
@@ -306,9 +306,9 @@ Drafter::Work CustomDrafter::TakeWork() noexcept {
 namespace foretoken {
 
 // A drafter that throws for one sequence still drafts for the others.
-void Drafter::ProposeAll(std::span<const DraftTask> tasks) {
+void Drafter::ProposeAll(std::span<const DrafterTask> tasks) {
   std::exception_ptr first;
-  for (const DraftTask& task : tasks) {
+  for (const DrafterTask& task : tasks) {
     try {
       Propose(task.sequence, *task.proposal);
     } catch (...) {

@@ -59,7 +59,7 @@ class CustomDrafter final : public Drafter {
   class Sequence;
 
   int NumberOf(SeqId seq) const noexcept { return lease_.sequence() + seq; }
-  DraftTask Start(const Ask& ask) noexcept;
+  DrafterTask Start(const Ask& ask) noexcept;
   void Report(Fault fault, const std::string& what);
   void ReportThrown(const char* where, const char* what) noexcept;
   // Calls the program's code; false if it threw.
@@ -72,7 +72,7 @@ class CustomDrafter final : public Drafter {
   const CustomSettings settings_;
   SequenceLease lease_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
-  std::vector<DraftTask> tasks_;  // of one Propose
+  std::vector<DrafterTask> tasks_;  // of one Propose
   std::int64_t faults_ = 0;
   std::array<bool, 4> reported_ = {};
 };

@@ -22,9 +22,9 @@ class Own final : public foretoken::Drafter {
   Own(Rule rule, bool laws) : rule_(std::move(rule)), laws_(laws) {}
   std::string_view name() const override { return "own"; }
   bool ReportsDistributions() const override { return laws_; }
-  void Begin(const DraftedRequest& request) override { begun.push_back(request.sequence); }
+  void Begin(const DrafterText& request) override { begun.push_back(request.sequence); }
   void Propose(int, DraftProposal& proposal) override { rule_(proposal); }
-  void Observe(const DraftedRound& round) override {
+  void Observe(const DrafterRound& round) override {
     if (throws) throw std::runtime_error("no");
     seen.insert(seen.end(), round.committed.begin(), round.committed.end());
     accepted += round.accepted;

@@ -14,7 +14,7 @@
 #include "draft/lookup/prediction.h"
 #include "draft/lookup/suffix.h"
 #include "draft/none.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 namespace {
 std::size_t n_allocations = 0;
@@ -107,9 +107,9 @@ struct Play {
     EXPECT_GE(proposal.evidence, 0);
     EXPECT_LE(proposal.evidence, 3);
     drafts.emplace_back(proposal.tokens.begin(), proposal.tokens.end());
-    Judge(drafter);
+    Verify(drafter);
   }
-  void Judge(Drafter& drafter) {
+  void Verify(Drafter& drafter) {
     draft.assign(drafts.back().begin(), drafts.back().end());
     const auto rest = std::span(output).subspan(static_cast<std::size_t>(n_written));
     std::size_t accepted = 0;

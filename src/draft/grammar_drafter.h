@@ -14,7 +14,7 @@
 
 #include "draft/lookup/certain_draft.h"
 #include "draft/registry.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "grammar/grammar_walk.h"
 
 namespace foretoken::draft {

@@ -47,8 +47,8 @@ void AdaptiveLookahead::Reset() noexcept {
   observations_ = updates_ = 0;
 }
 
-void AdaptiveLookahead::Observe(int proposed, int accepted) noexcept {
-  const double a = std::clamp(accepted, 0, std::max(0, proposed));
+void AdaptiveLookahead::Observe(int drafted, int accepted) noexcept {
+  const double a = std::clamp(accepted, 0, std::max(0, drafted));
   ewma_ = observations_++ == 0 ? a : config_.alpha * a + (1 - config_.alpha) * ewma_;
   if (cooldown_left_ > 0) {
     --cooldown_left_;

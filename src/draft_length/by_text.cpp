@@ -8,7 +8,7 @@
 namespace foretoken::draft_length {
 namespace {
 
-LookaheadSettings Alone(LookaheadSettings settings) {
+ControllerSettings Alone(ControllerSettings settings) {
   settings.name = "cost-model";
   settings.max_sequences = 1;
   settings.costs = settings.fixed_costs;
@@ -17,7 +17,7 @@ LookaheadSettings Alone(LookaheadSettings settings) {
 
 }  // namespace
 
-ByText::ByText(const LookaheadSettings& settings, std::unique_ptr<Lookahead> others)
+ByText::ByText(const ControllerSettings& settings, std::unique_ptr<Controller> others)
     : own_settings_(Alone(settings)),
       costs_(settings.fixed_costs),
       others_(std::move(others)),
@@ -89,7 +89,7 @@ void ByText::Observe(SeqId seq, const RoundOutcome& round) noexcept {
 }
 
 int ByText::MostRows() const noexcept {
-  return others_ ? others_->MostRows() : Lookahead::MostRows();
+  return others_ ? others_->MostRows() : Controller::MostRows();
 }
 
 void ByText::Reset(SeqId seq) noexcept {

@@ -13,16 +13,16 @@
 #include <memory>
 #include <vector>
 
+#include "draft_length/controller.h"
 #include "draft_length/cost_model.h"
-#include "draft_length/lookahead.h"
 
 namespace foretoken::draft_length {
 
-class ByText final : public Lookahead {
+class ByText final : public Controller {
  public:
   // others: for sequences whose lengths may depend on more than their text; null: there are none.
   // REQUIRES: settings.fixed_costs are known before such a sequence begins, and never change.
-  ByText(const LookaheadSettings& settings, std::unique_ptr<Lookahead> others);
+  ByText(const ControllerSettings& settings, std::unique_ptr<Controller> others);
 
   void Begin(SeqId seq, const DraftLengths& lengths) override;
   int Most(SeqId seq, int n_decoding) const noexcept override;
@@ -42,9 +42,9 @@ class ByText final : public Lookahead {
   const Own& At(SeqId seq) const { return sequences_[static_cast<std::size_t>(seq)]; }
   Own& At(SeqId seq) { return sequences_[static_cast<std::size_t>(seq)]; }
 
-  LookaheadSettings own_settings_;
+  ControllerSettings own_settings_;
   const RoundCosts* costs_;
-  std::unique_ptr<Lookahead> others_;
+  std::unique_ptr<Controller> others_;
   std::vector<Own> sequences_;
   std::vector<Plan> plans_;  // of a pass, for the others' controller
 };

@@ -14,7 +14,7 @@ using namespace tuning;
 
 }  // namespace
 
-CostModel::CostModel(const LookaheadSettings& settings)
+CostModel::CostModel(const ControllerSettings& settings)
     : costs_(*settings.costs),
       n_drafters_(settings.n_drafters),
       states_(static_cast<std::size_t>(settings.max_sequences)),

@@ -9,7 +9,7 @@
 // the gain exceeds a margin. A request starts with what other requests taught about the drafter;
 // drafts with different evidence are learned separately. A sequence drafts nothing, or at least its
 // shortest draft: the first draft counts together with those that must come with it. Where only some
-// lengths are allowed (LookaheadSettings::widths), drafts come in steps from one of them to the next.
+// lengths are allowed (ControllerSettings::widths), drafts come in steps from one of them to the next.
 //
 // A sequence that decodes plainly probes with one draft (or its shortest draft) from time to time;
 // the interval between probes doubles after each failure. Probes take at most a hundredth of the
@@ -27,16 +27,16 @@
 #include <array>
 #include <vector>
 
-#include "draft_length/lookahead.h"
+#include "draft_length/controller.h"
 #include "draft_length/referee.h"
 #include "draft_length/survival.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 namespace foretoken::draft_length {
 
-class CostModel final : public Lookahead {
+class CostModel final : public Controller {
  public:
-  explicit CostModel(const LookaheadSettings& settings);
+  explicit CostModel(const ControllerSettings& settings);
 
   void Begin(SeqId seq, const DraftLengths& lengths) noexcept override;
   int Most(SeqId seq, int n_decoding) const noexcept override;

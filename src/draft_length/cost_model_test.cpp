@@ -179,22 +179,23 @@ TEST(CostModel, FindsOutThatDraftsLoseWhateverItReads) {
   RoundCosts costs(65, 1, 8);
   costs.Start(std::vector{PassCost{1, 0, {100, 0, 0}}, PassCost{17, 0, {180, 0, 0}}});
   costs.StartDrafter(0, 2, 4, 0);
-  CostModel lookahead({.name = "cost-model", .max_sequences = 8, .n_drafters = 1, .costs = &costs});
-  for (SeqId seq = 0; seq < 8; ++seq) lookahead.Begin(seq, {.most = 4});
+  CostModel controller(
+      {.name = "cost-model", .max_sequences = 8, .n_drafters = 1, .costs = &costs});
+  for (SeqId seq = 0; seq < 8; ++seq) controller.Begin(seq, {.most = 4});
   const Offer offer{.most = 4};
   int drafted_first = 0, drafted_last = 0;
   double us = 0, tokens = 0;
   for (int round = 0; round < 4000; ++round) {
     std::vector<Plan> plans;
     for (SeqId seq = 0; seq < 8; ++seq) plans.push_back({.seq = seq, .offers = {&offer, 1}});
-    lookahead.Choose(plans);
+    controller.Choose(plans);
     int drafts = 0;
     for (const Plan& plan : plans) drafts += plan.k;
     costs.RecordPass(8 + drafts, 0, costs.PassUs(8 + drafts, 0));
     const double took = drafts > 0 ? 800 : 140;
     for (const Plan& plan : plans)
-      lookahead.Observe(plan.seq,
-                        {.drafted = plan.k, .accepted = plan.k, .n_decoding = 8, .us = took});
+      controller.Observe(plan.seq,
+                         {.drafted = plan.k, .accepted = plan.k, .n_decoding = 8, .us = took});
     us += took, tokens += 8 + drafts;
     (round < 100 ? drafted_first : drafted_last) += round < 100 || round >= 2000 ? drafts > 0 : 0;
   }

@@ -15,7 +15,7 @@ namespace {
 
 // A controller that decides for each sequence separately.
 template <typename State>
-class Separate final : public Lookahead {
+class Separate final : public Controller {
  public:
   Separate(const State& initial, int max_sequences)
       : states_(static_cast<std::size_t>(max_sequences), initial), least_(states_.size(), 1) {}
@@ -126,7 +126,7 @@ constexpr std::array kRows = {
                     .weighs_costs = true,
                     .follows_load = true},
                    SixteenOrTheWidest,
-                   [](const LookaheadSettings& s) -> std::unique_ptr<Lookahead> {
+                   [](const ControllerSettings& s) -> std::unique_ptr<Controller> {
                      return std::make_unique<ByText>(s, std::make_unique<CostModel>(s));
                    }},
     ControllerSpec{{.name = "fixed",
@@ -135,7 +135,7 @@ constexpr std::array kRows = {
                     .length = "K",
                     .default_k = "4"},
                    Always<4>,
-                   [](const LookaheadSettings& s) -> std::unique_ptr<Lookahead> {
+                   [](const ControllerSettings& s) -> std::unique_ptr<Controller> {
                      return std::make_unique<Separate<Fixed>>(Fixed(), s.max_sequences);
                    }},
     ControllerSpec{
@@ -144,10 +144,10 @@ constexpr std::array kRows = {
          .length = "round(ewma + 1) within 2 to K, changed at most every fifth round; ewma is the "
                    "mean of accepted drafts, the newest with weight 0.2; it begins with 5",
          .default_k = "12"},
-        [](const SpeculativeOptions& o) { return o.ewma.max; },
-        [](const LookaheadSettings& s) -> std::unique_ptr<Lookahead> {
-          return std::make_unique<Separate<Ewma>>(Ewma{*AdaptiveLookahead::Create(s.ewma)},
-                                                  s.max_sequences);
+        [](const SpeculativeOptions& o) { return o.adaptive_lookahead.max; },
+        [](const ControllerSettings& s) -> std::unique_ptr<Controller> {
+          return std::make_unique<Separate<Ewma>>(
+              Ewma{*AdaptiveLookahead::Create(s.adaptive_lookahead)}, s.max_sequences);
         }},
     ControllerSpec{{.name = "heuristic",
                     .help = "two more after a draft accepted whole, else one less",
@@ -155,7 +155,7 @@ constexpr std::array kRows = {
                               "K; it begins with half of K",
                     .default_k = "8"},
                    Always<8>,
-                   [](const LookaheadSettings& s) -> std::unique_ptr<Lookahead> {
+                   [](const ControllerSettings& s) -> std::unique_ptr<Controller> {
                      return std::make_unique<Separate<Heuristic>>(Heuristic(), s.max_sequences);
                    }},
     ControllerSpec{{.name = "batch-size",
@@ -165,7 +165,7 @@ constexpr std::array kRows = {
                     .default_k = "the table's largest",
                     .follows_load = true},
                    LargestOfTable,
-                   [](const LookaheadSettings& s) -> std::unique_ptr<Lookahead> {
+                   [](const ControllerSettings& s) -> std::unique_ptr<Controller> {
                      return std::make_unique<ByText>(
                          s, std::make_unique<Separate<BatchSize>>(BatchSize{s.batch_sizes},
                                                                   s.max_sequences));
@@ -177,7 +177,7 @@ constexpr std::array kRows = {
          .default_k = "16",
          .weighs_costs = true},
         SixteenOrTheWidest,
-        [](const LookaheadSettings& s) -> std::unique_ptr<Lookahead> {
+        [](const ControllerSettings& s) -> std::unique_ptr<Controller> {
           return std::make_unique<ByText>(s, nullptr);
         }},
 };

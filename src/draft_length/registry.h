@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "draft_length/lookahead.h"
+#include "draft_length/controller.h"
 #include "foretoken/catalogue.h"
 
 namespace foretoken::draft_length {
@@ -18,7 +18,7 @@ struct ControllerSpec {
   ControllerInfo info;
   // K if the user gives none.
   int (*default_k)(const SpeculativeOptions& options);
-  std::unique_ptr<Lookahead> (*make)(const LookaheadSettings& settings);
+  std::unique_ptr<Controller> (*make)(const ControllerSettings& settings);
 };
 
 // In the order of AllControllers().
@@ -28,10 +28,10 @@ const ControllerSpec& SpecOf(std::string_view name);
 
 // K if the user gives none.
 inline int DefaultCeiling(const SpeculativeOptions& options) {
-  return SpecOf(options.lookahead).default_k(options);
+  return SpecOf(options.controller).default_k(options);
 }
 // REQUIRES: settings.name is the name of a row; checked settings.
-inline std::unique_ptr<Lookahead> MakeLookahead(const LookaheadSettings& settings) {
+inline std::unique_ptr<Controller> MakeController(const ControllerSettings& settings) {
   return SpecOf(settings.name).make(settings);
 }
 

@@ -9,8 +9,10 @@ namespace {
 // One sequence, and one drafter that can draft as many tokens as it is asked for.
 class Alone {
  public:
-  explicit Alone(std::string_view name, int ceiling, const AdaptiveLookaheadConfig& ewma = {})
-      : lookahead_(MakeLookahead({.name = name, .ewma = ewma, .costs = &costs_})) {
+  explicit Alone(std::string_view name, int ceiling,
+                 const AdaptiveLookaheadConfig& adaptive_lookahead = {})
+      : lookahead_(MakeController(
+            {.name = name, .adaptive_lookahead = adaptive_lookahead, .costs = &costs_})) {
     lookahead_->Begin(0, {.most = ceiling});
   }
   int Next() {
@@ -26,10 +28,10 @@ class Alone {
 
  private:
   RoundCosts costs_{65, 1};
-  std::unique_ptr<Lookahead> lookahead_;
+  std::unique_ptr<Controller> lookahead_;
 };
 
-TEST(Lookahead, NeverGoesBeyondItsCeilingOrBelowOne) {
+TEST(Controller, NeverGoesBeyondItsCeilingOrBelowOne) {
   for (const std::string_view name : {"fixed", "ewma", "heuristic", "batch-size"})
     for (const int ceiling : {1, 2, 3, 8, 64}) {
       Alone l(name, ceiling);
@@ -43,9 +45,9 @@ TEST(Lookahead, NeverGoesBeyondItsCeilingOrBelowOne) {
 }
 
 // A round drafts nothing, or as many tokens as are worth a wider pass.
-TEST(Lookahead, DraftsNothingOrItsLeastNumber) {
+TEST(Controller, DraftsNothingOrItsLeastNumber) {
   for (const std::string_view name : {"fixed", "ewma", "heuristic"}) {
-    const auto l = MakeLookahead({.name = name, .n_drafters = 2});
+    const auto l = MakeController({.name = name, .n_drafters = 2});
     l->Begin(0, {.least = 4, .most = 7});
     for (int step = 0; step < 60; ++step) {
       EXPECT_GE(l->Most(0, 1), 4) << name;
@@ -65,9 +67,9 @@ TEST(Lookahead, DraftsNothingOrItsLeastNumber) {
   }
 }
 
-TEST(Lookahead, CountsDraftsThatWereTooShortToBeSentAsRejected) {
+TEST(Controller, CountsDraftsThatWereTooShortToBeSentAsRejected) {
   for (const std::string_view name : {"ewma", "heuristic"}) {
-    const auto l = MakeLookahead({.name = name});
+    const auto l = MakeController({.name = name});
     l->Begin(0, {.least = 2, .most = 8});
     for (int step = 0; step < 40; ++step) l->Observe(0, {.withheld = 1});
     EXPECT_EQ(l->Most(0, 1), 2) << name;
@@ -76,11 +78,11 @@ TEST(Lookahead, CountsDraftsThatWereTooShortToBeSentAsRejected) {
 
 // Copied passages are long. Where rows are cheap, the default lets a round draft more than 8
 // tokens.
-TEST(Lookahead, DraftsLongCopiesWholeByDefault) {
+TEST(Controller, DraftsLongCopiesWholeByDefault) {
   for (const double row_us : {10.0, 400.0}) {
     RoundCosts costs(65, 1);
     costs.Start(std::vector<PassCost>{{1, 0, {1000, 0, 0}}, {17, 0, {1000 + 16 * row_us, 0, 0}}});
-    const auto l = MakeLookahead({.name = SpeculativeOptions().lookahead, .costs = &costs});
+    const auto l = MakeController({.name = SpeculativeOptions().controller, .costs = &costs});
     l->Begin(0, {.most = DefaultCeiling({})});
     int k = 0;
     for (int round = 0; round < 100; ++round) {
@@ -97,7 +99,7 @@ TEST(Lookahead, DraftsLongCopiesWholeByDefault) {
   }
 }
 
-TEST(Lookahead, FixedStays) {
+TEST(Controller, FixedStays) {
   Alone l("fixed", 7);
   for (int step = 0; step < 20; ++step) {
     EXPECT_EQ(l.Next(), 7);
@@ -105,7 +107,7 @@ TEST(Lookahead, FixedStays) {
   }
 }
 
-TEST(Lookahead, EwmaFollowsTheMean) {
+TEST(Controller, EwmaFollowsTheMean) {
   Alone l("ewma", 12);
   EXPECT_EQ(l.Next(), 5);
   for (int step = 0; step < 35; ++step) l.Observe(l.Next(), l.Next());
@@ -114,7 +116,7 @@ TEST(Lookahead, EwmaFollowsTheMean) {
   EXPECT_EQ(l.Next(), 2);
 }
 
-TEST(Lookahead, EwmaTakesItsOwnSettings) {
+TEST(Controller, EwmaTakesItsOwnSettings) {
   Alone l("ewma", 12, {.initial = 3, .min = 1, .max = 4, .alpha = 1, .cooldown_steps = 0});
   EXPECT_EQ(l.Next(), 3);
   l.Observe(3, 3);
@@ -123,7 +125,7 @@ TEST(Lookahead, EwmaTakesItsOwnSettings) {
   EXPECT_EQ(l.Next(), 1);
 }
 
-TEST(Lookahead, HeuristicAddsTwoAndTakesOne) {
+TEST(Controller, HeuristicAddsTwoAndTakesOne) {
   Alone l("heuristic", 8);
   EXPECT_EQ(l.Next(), 4);
   l.Observe(4, 4);
@@ -137,9 +139,9 @@ TEST(Lookahead, HeuristicAddsTwoAndTakesOne) {
   EXPECT_EQ(l.Next(), 1);
 }
 
-TEST(Lookahead, BatchSizeReadsItsTable) {
+TEST(Controller, BatchSizeReadsItsTable) {
   const std::vector<BatchDraftLength> table = {{1, 2, 6}, {3, 4, 2}, {5, 8, 0}};
-  const auto l = MakeLookahead({.name = "batch-size", .max_sequences = 9, .batch_sizes = table});
+  const auto l = MakeController({.name = "batch-size", .max_sequences = 9, .batch_sizes = table});
   const Offer offer{.most = 64};
   for (const auto& [n, k] : {std::pair{1, 6}, {2, 6}, {3, 2}, {4, 2}, {5, 0}, {8, 0}, {9, 7}}) {
     std::vector<Plan> plans;
@@ -152,8 +154,8 @@ TEST(Lookahead, BatchSizeReadsItsTable) {
   }
 }
 
-TEST(Lookahead, TakesTheFirstOfferThatHasDrafts) {
-  const auto l = MakeLookahead({.name = "fixed", .n_drafters = 3});
+TEST(Controller, TakesTheFirstOfferThatHasDrafts) {
+  const auto l = MakeController({.name = "fixed", .n_drafters = 3});
   l->Begin(0, {.most = 4});
   const std::vector<Offer> offers = {{.drafter = 0, .most = 0, .made = true},
                                      {.drafter = 1, .most = 3, .made = true},
@@ -164,10 +166,10 @@ TEST(Lookahead, TakesTheFirstOfferThatHasDrafts) {
   EXPECT_EQ(plan.k, 3);
 }
 
-TEST(Lookahead, LeavesSequencesWithoutOffersAlone) {
+TEST(Controller, LeavesSequencesWithoutOffersAlone) {
   RoundCosts costs(65, 1), fixed(65, 1);
   for (const std::string_view name : NamesOf(AllControllers())) {
-    const auto l = MakeLookahead({.name = name, .costs = &costs, .fixed_costs = &fixed});
+    const auto l = MakeController({.name = name, .costs = &costs, .fixed_costs = &fixed});
     Plan plan{.k = 5};
     l->Choose({&plan, 1});
     EXPECT_EQ(plan.k, 0) << name;

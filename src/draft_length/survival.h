@@ -7,7 +7,7 @@
 #include <array>
 
 #include "draft_length/tuning.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 namespace foretoken::draft_length {
 
@@ -20,17 +20,17 @@ class Survival {
 
   void Observe(int drafted, int accepted) noexcept {
     // A rejection is the verdict of its position; positions behind it have none.
-    const int judged = std::min({drafted, accepted + 1, kMaxDraft});
-    for (int i = 0; i < judged; ++i) {
+    const int verified = std::min({drafted, accepted + 1, kMaxDraft});
+    for (int i = 0; i < verified; ++i) {
       Position& p = positions_[static_cast<std::size_t>(i)];
-      p.judged = fading_ * p.judged + 1;
+      p.verified = fading_ * p.verified + 1;
       p.accepted = fading_ * p.accepted + (i < accepted ? 1 : 0);
     }
-    for (int i = judged; i < known_; ++i) {
+    for (int i = verified; i < known_; ++i) {
       Position& p = positions_[static_cast<std::size_t>(i)];
-      p.judged *= ageing_, p.accepted *= ageing_;
+      p.verified *= ageing_, p.accepted *= ageing_;
     }
-    known_ = std::max(known_, judged);
+    known_ = std::max(known_, verified);
   }
 
   // s[i], i in [0, n): the probability that drafts 0..i are all accepted. Smoothed with a few
@@ -50,11 +50,11 @@ class Survival {
  private:
   double Moved(int i, double prior, double counts, double weight) const noexcept {
     const Position& p = positions_[static_cast<std::size_t>(i)];
-    return (weight * p.accepted + counts * prior) / (weight * p.judged + counts);
+    return (weight * p.accepted + counts * prior) / (weight * p.verified + counts);
   }
 
   struct Position {
-    double accepted = 0, judged = 0;
+    double accepted = 0, verified = 0;
   };
   double fading_, ageing_;
   int known_ = 0;  // positions that ever had a verdict

@@ -9,7 +9,7 @@
 #include "base/work_count.h"
 #include "calibrate/measurer.h"
 #include "engine/impl.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "foretoken/speculative_config.h"
 #include "text/chat_template.h"
 
@@ -219,7 +219,7 @@ Result<Measurements> Engine::Impl::Measure(const MeasureOptions& options) {
   FORETOKEN_CHECK_OK(calibrate::CheckMeasure(options, subject));
   Request request;
   request.sampling = options.sampling;
-  const ModelSummary* const draft = opened_.summary.draft.get();
+  const ModelSummary* const draft = opened_.summary.draft_model.get();
   // The first drafter of requests that name no method.
   const std::vector<int>& defaults = drafters_.defaults();
   return calibrate::Measure(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "foretoken/engine_counts.h"
+#include "foretoken/stats.h"
 
 #include <algorithm>
 #include <numeric>

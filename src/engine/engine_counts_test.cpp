@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "foretoken/engine_counts.h"
+#include "foretoken/stats.h"
 
 #include <gtest/gtest.h>
 
@@ -34,17 +34,17 @@ const Files& TinyFiles() {
 EngineOptions Fixed(int sequences = 1) {
   return {.model = TinyFiles().target,
           .draft_model = TinyFiles().draft,
-          .speculative = {.num_speculative_tokens = 4, .lookahead = "fixed"},
+          .speculative = {.num_speculative_tokens = 4, .controller = "fixed"},
           .max_sequences = sequences,
           .threads = 1};
 }
 
 // Without the draft model.
-EngineOptions Instant(const std::string& method, const std::string& lookahead, int sequences = 1) {
+EngineOptions Instant(const std::string& method, const std::string& controller, int sequences = 1) {
   EngineOptions options = Fixed(sequences);
   options.draft_model.clear();
   options.speculative.method = method;
-  options.speculative.lookahead = lookahead;
+  options.speculative.controller = controller;
   return options;
 }
 
@@ -108,10 +108,10 @@ TEST(EngineCounts, AreWhatTheRequestsSaw) {
   const std::pair<const char*, const char*> settings[] = {
       {"standalone", "fixed"}, {"standalone", "cost-model"}, {"ngram", "fixed"},
       {"suffix", "ewma"},      {"portfolio", "cost-model"},  {"none", "cost-model"}};
-  for (const auto& [method, lookahead] : settings)
+  for (const auto& [method, controller] : settings)
     for (const int n : {1, 3}) {
-      SCOPED_TRACE(testing::Message() << method << " " << lookahead << " " << n);
-      EngineOptions options = Instant(method, lookahead, n);
+      SCOPED_TRACE(testing::Message() << method << " " << controller << " " << n);
+      EngineOptions options = Instant(method, controller, n);
       const std::string_view name = method;
       if (name == "standalone" || name == "portfolio") options.draft_model = TinyFiles().draft;
       const auto engine = Open(options);
@@ -184,7 +184,7 @@ TEST(EngineCounts, RequestsThatDraftNotAtAllAreDisabled) {
 
 TEST(EngineCounts, WhereTheTableSaysNoneThatIsForTheCost) {
   EngineOptions options = Fixed(2);
-  options.speculative.lookahead = "batch-size";
+  options.speculative.controller = "batch-size";
   options.speculative.num_speculative_tokens_per_batch_size = {{1, 1, 4}, {2, 2, 0}};
   const auto engine = Open(options);
   const SpeculationStats stats = Sum(Generated(*engine, {Ask(40, 20, 1), Ask(40, 60, 2)}));
@@ -196,7 +196,7 @@ TEST(EngineCounts, WhereTheTableSaysNoneThatIsForTheCost) {
 
 TEST(EngineCounts, OfMoreRequestsThanMeasuredRowsFit) {
   EngineOptions options = Fixed(40);  // passes of up to 33 rows are measured
-  options.speculative.lookahead = "cost-model";
+  options.speculative.controller = "cost-model";
   options.speculative.num_speculative_tokens = 1;
   const auto engine = Open(options);
   std::vector<Request> requests;
@@ -230,7 +230,7 @@ TEST(EngineCounts, TheFirstRoundOfAnEngineThatKnowsNoCostsMeasuresPlainDecoding)
 
 TEST(EngineCounts, EveryPassOfAnEngineThatKnowsItsCostsIsPredicted) {
   EngineOptions options = Fixed();
-  options.speculative.lookahead = "cost-model";
+  options.speculative.controller = "cost-model";
   const auto engine = Open(options);
   Generated(*engine, {Ask(40, 90)});
   const EngineCounts& counts = engine->counts();

@@ -109,7 +109,7 @@ class Engine::Impl {
   loader::DrafterSet& drafters() { return drafters_; }
   const engine::Preparation& preparation() const { return *preparation_; }
   const engine::SpeculationRules& speculation() const { return *speculation_; }
-  draft_length::Lookahead& controller() const { return *estimates_->controller; }
+  draft_length::Controller& controller() const { return *estimates_->controller; }
   const draft_length::RoundCosts& costs() const { return estimates_->costs; }
   const engine::Accounting& accounting() const { return *accounting_; }
   const loader::FileWatch& files() const { return files_; }

@@ -36,7 +36,7 @@ std::unique_ptr<Engine> Open(const std::string& method, int sequences = 1) {
   const Files& files = TinyFiles();
   EngineOptions options{
       .model = files.target,
-      .speculative = {.method = method, .num_speculative_tokens = 3, .lookahead = "fixed"},
+      .speculative = {.method = method, .num_speculative_tokens = 3, .controller = "fixed"},
       .max_sequences = sequences,
       .threads = 2};
   if (method == "standalone") options.draft_model = files.draft;
@@ -122,9 +122,9 @@ TEST(Measure, CountsWhatSurroundsThePasses) {
       EXPECT_GE(barriers, 0);
       EXPECT_LE(barriers, 16);
     }
-    EXPECT_EQ(o.judged_rows, 4);
-    for (const double us : {o.dispatch_us, o.barrier_us, o.judge_us, o.draw_us}) EXPECT_GT(us, 0);
-    EXPECT_GE(o.target_us(), o.judge_us + o.target_barriers * o.barrier_us);
+    EXPECT_EQ(o.verified_rows, 4);
+    for (const double us : {o.dispatch_us, o.barrier_us, o.verify_us, o.draw_us}) EXPECT_GT(us, 0);
+    EXPECT_GE(o.target_us(), o.verify_us + o.target_barriers * o.barrier_us);
   }
 }
 
@@ -171,7 +171,7 @@ TEST(Measure, RefusesWhatNoPassCanBe) {
   refused({.rows = {}}, ErrorCode::kInvalidArgument, "rows");
   refused({.contexts = {}}, ErrorCode::kInvalidArgument, "contexts");
   refused({.contexts = {-1}}, ErrorCode::kInvalidArgument, "contexts: -1");
-  refused({.rows = {8}, .contexts = {89}}, ErrorCode::kTooLarge, "--ctx-size");
+  refused({.rows = {8}, .contexts = {89}}, ErrorCode::kTooLarge, "EngineOptions::context_size");
   refused({.repeats = 0}, ErrorCode::kInvalidArgument, "repeats: 0");
   refused({.sampling = {.temperature = 3}}, ErrorCode::kInvalidArgument, "temperature");
   MeasureOn(*engine, {.rows = {8}, .contexts = {88}, .repeats = 1});

@@ -9,7 +9,7 @@
 #include "base/argument_checks.h"
 #include "draft/networks/draft_model.h"
 #include "engine/requests/admission.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "kv/transaction.h"
 #include "sampling/logprobs.h"
 
@@ -59,7 +59,7 @@ Status Engine::Impl::Replace(Ticket ticket, std::span<const Token> drafts) {
     drafted.proposal = made;
     return Fail(ErrorCode::kTooLarge,
                 fmt::format("drafts: the cache has no blocks left for {}; give fewer or raise "
-                            "--cache-tokens",
+                            "EngineOptions::cache_tokens",
                             drafts.size()));
   }
   drafted.given = true;

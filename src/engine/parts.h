@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/impl.h"
-#include "foretoken/draft_options.h"
+#include "foretoken/drafts.h"
 
 namespace foretoken {
 

@@ -18,7 +18,7 @@ class Record : public testing::TestWithParam<const char*> {
     fixtures::TinyModelOptions model{.seed = 71, .context_length = 512};
     EngineOptions options{.threads = 1};
     options.speculative.method = method;
-    options.speculative.lookahead = "fixed";
+    options.speculative.controller = "fixed";
     options.speculative.num_speculative_tokens = k;
     options.model = fixtures::WriteTinyModel(folder, model);
     model.noise = 0.1;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/machine/cpus.h"
-#include "foretoken/version.h"
+#include "foretoken/catalogue.h"
 
 namespace foretoken::engine {
 Status Recorder::Open(const EngineSummary& s, int vocabulary) {
@@ -15,11 +15,11 @@ Status Recorder::Open(const EngineSummary& s, int vocabulary) {
                            .threads = s.threads,
                            .model = s.target.path,
                            .model_type = s.target.type,
-                           .draft_model = s.draft ? s.draft->path : "",
-                           .draft_type = s.draft ? s.draft->type : "",
+                           .draft_model = s.draft_model ? s.draft_model->path : "",
+                           .draft_type = s.draft_model ? s.draft_model->type : "",
                            .method = s.method,
                            .strategy = s.strategy,
-                           .lookahead = s.lookahead,
+                           .controller = s.controller,
                            .num_speculative_tokens = s.num_speculative_tokens,
                            .context_size = options_.context_size,
                            .max_sequences = options_.max_sequences};
@@ -36,7 +36,7 @@ void Recorder::Begin(SeqId seq, const Sequence& s, const std::string& controller
                        .seed = request.seed,
                        .method = {},
                        .strategy = std::string(s.verifier->name()),
-                       .lookahead = s.drafts() ? controller : options_.speculative.lookahead,
+                       .controller = s.drafts() ? controller : options_.speculative.controller,
                        .num_speculative_tokens = s.most_drafts,
                        .temperature = sampling.temperature,
                        .top_p = sampling.top_p,

@@ -54,7 +54,7 @@ TEST_F(RecorderTest, WritesEachRequestWithItsSettings) {
   EXPECT_EQ(trace.requests[0].seed, 9U);
   EXPECT_EQ(trace.requests[0].method, "fake");
   EXPECT_EQ(trace.requests[0].strategy, "greedy");
-  EXPECT_EQ(trace.requests[0].lookahead, "fixed");
+  EXPECT_EQ(trace.requests[0].controller, "fixed");
   EXPECT_EQ(trace.requests[0].num_speculative_tokens, 3);
   EXPECT_EQ(trace.requests[0].prompt_tokens, 10);
   EXPECT_EQ(trace.requests[0].max_new_tokens, 5);

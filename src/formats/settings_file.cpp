@@ -15,7 +15,7 @@
 #include <sstream>
 #include <utility>
 
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
 
 namespace foretoken::formats {
 namespace {

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "kv/idle_blocks.h"
 #include "kv/prefix_index.h"
 #include "kv/segment.h"

@@ -192,11 +192,12 @@ std::vector<double> SurvivalOf(const SpeculationStats& stats, int n) {
   std::vector<double> survival;
   double conditional = 0, product = 1;
   for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
-    const bool judged = i < stats.judged_per_position.size() && stats.judged_per_position[i] > 0;
+    const bool judged =
+        i < stats.verified_per_position.size() && stats.verified_per_position[i] > 0;
     if (!judged && i == 0) return {};
     if (judged)
       conditional = static_cast<double>(stats.accepted_per_position[i]) /
-                    static_cast<double>(stats.judged_per_position[i]);
+                    static_cast<double>(stats.verified_per_position[i]);
     survival.push_back(product *= conditional);
   }
   return survival;

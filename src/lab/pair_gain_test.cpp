@@ -98,7 +98,7 @@ TEST(Speedup, CountsRoundsWithoutDrafts) {
   SpeculationStats stats;
   stats.rounds = 10, stats.draft_rounds = 4, stats.drafted = 11, stats.accepted = 9;
   stats.drafted_per_position = {4, 4, 3};
-  stats.judged_per_position = {4, 4, 2};
+  stats.verified_per_position = {4, 4, 2};
   stats.accepted_per_position = {4, 3, 2};
   const DraftShares shares = SharesOf(stats, 3);
   EXPECT_EQ(shares.drafted, (std::vector<double>{0.4, 0.4, 0.3}));
@@ -116,7 +116,7 @@ TEST(Speedup, AgreesWithTheRunThatItIsMadeFrom) {
   plain.rounds = 50, plain.k_histogram = {50}, plain.verify_ms = 6, plain.overhead_ms = 0.5;
   drafting.rounds = 20, drafting.k_histogram = {5, 3, 12}, drafting.drafted = 27;
   drafting.accepted = 17, drafting.drafted_per_position = {15, 12};
-  drafting.judged_per_position = {15, 11}, drafting.accepted_per_position = {11, 6};
+  drafting.verified_per_position = {15, 11}, drafting.accepted_per_position = {11, 6};
   drafting.verify_ms = 3.1, drafting.draft_ms = 0.7, drafting.overhead_ms = 0.4;
   drafting.draft_rounds = 15;
   const Measurements measured = Measured({{0, 1, 100}, {0, 2, 105}, {0, 3, 118}});
@@ -178,7 +178,7 @@ TEST(BreakEven, IsWhereOneDraftJustPays) {
 
 TEST(Survival, MultipliesWhatWasJudged) {
   SpeculationStats stats;
-  stats.judged_per_position = {10, 8, 4, 0};
+  stats.verified_per_position = {10, 8, 4, 0};
   stats.accepted_per_position = {8, 4, 2, 0};
   const std::vector<double> survival = SurvivalOf(stats, 5);
   const std::vector<double> expected = {0.8, 0.4, 0.2, 0.1, 0.05};

@@ -8,7 +8,7 @@
 
 #include "foretoken/result.h"
 #include "foretoken/scorer.h"
-#include "foretoken/token_map.h"
+#include "foretoken/tools/model_file.h"
 
 namespace foretoken::lab {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "comm/agreement.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "model/weights/source_check.h"
 
 namespace foretoken::loader {

@@ -30,10 +30,12 @@ std::string Parts(const MemoryUse& use, std::int64_t bytes) {
 // What to do where memory is short.
 std::string Advice(const MemoryUse& use, bool paging_helps) {
   if (paging_helps)
-    return "leave --repack-cache on, so that experts can be read from a file, or lower --ctx-size";
+    return "leave EngineOptions::repack_cache on, so that experts can be read from a file, or "
+           "lower EngineOptions::context_size";
   if (2 * use.needs.checkpoints > use.needs.cache)
-    return "raise --state-checkpoint-tokens (0: no checkpoints), or lower --ctx-size";
-  return "lower --ctx-size, or take a smaller number type (foretoken quantize)";
+    return "raise EngineOptions::state_checkpoint_tokens (0: no checkpoints), or lower "
+           "EngineOptions::context_size";
+  return "lower EngineOptions::context_size, or take a smaller number type (foretoken quantize)";
 }
 
 // Pages of a file count in the address space, but can leave memory.
@@ -76,7 +78,8 @@ Result<MemoryPlan> PlanMemory(const MemoryUse& use, const MemoryFacts& facts) {
   const std::int64_t least = plan.paged ? needs.Least() : needs.All();
   if (least > facts.available)
     plan.notice = fmt::format(
-        "memory: {}, and {:.2f} GiB are available now; end other programs or lower --ctx-size, or "
+        "memory: {}, and {:.2f} GiB are available now; end other programs or lower "
+        "EngineOptions::context_size, or "
         "passes may wait for the disk",
         Parts(use, least), GiB(facts.available));
   return plan;
@@ -102,7 +105,7 @@ std::string PagingNotice(const MemoryPlan& plan, const std::string& file, std::i
       "memory: the experts take {:.2f} GiB, and {:.2f} of {:.2f} GiB are left for them; the others "
       "are read from {} when a token needs them: about {:.0f} MiB a token{}. A smaller number "
       "type, "
-      "a smaller --ctx-size or more memory makes it faster",
+      "a smaller EngineOptions::context_size or more memory makes it faster",
       GiB(needs.experts), GiB(plan.resident_experts), GiB(plan.available), file, bytes / (1 << 20),
       cost);
 }

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "foretoken/memory_limit.h"
-#include "foretoken/memory_needs.h"
+#include "base/machine/memory_limit.h"
+#include "foretoken/options.h"
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "loader/model_part.h"

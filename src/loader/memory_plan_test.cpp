@@ -57,9 +57,11 @@ TEST(MemoryPlan, CheckpointsOfStatesAreTold) {
       refused.error().message,
       "memory: weights and a cache of 4096 positions for 2 sequence(s) need 6.00 GiB (the cache "
       "4.00 GiB, 3.00 GiB of it for checkpoints of states), and this machine has 5.00 GiB; raise "
-      "--state-checkpoint-tokens (0: no checkpoints), or lower --ctx-size");
+      "EngineOptions::state_checkpoint_tokens (0: no checkpoints), or lower "
+      "EngineOptions::context_size");
   use.needs.checkpoints = kGiB;
-  EXPECT_NE(PlanFor(use, 5, 5).error().message.find("; lower --ctx-size"), std::string::npos);
+  EXPECT_NE(PlanFor(use, 5, 5).error().message.find("; lower EngineOptions::context_size"),
+            std::string::npos);
 }
 
 TEST(MemoryPlan, WhatCannotBePagedMustFit) {
@@ -69,11 +71,12 @@ TEST(MemoryPlan, WhatCannotBePagedMustFit) {
   EXPECT_EQ(
       dense.error().message,
       "memory: weights and a cache of 4096 positions for 2 sequence(s) need 3.00 GiB (the cache "
-      "1.00 GiB), and this machine has 2.00 GiB; lower --ctx-size, or take a smaller number type "
+      "1.00 GiB), and this machine has 2.00 GiB; lower EngineOptions::context_size, or take a "
+      "smaller number type "
       "(foretoken quantize)");
   const auto off = PlanFor(Use(20, false), 16, 16);
   ASSERT_FALSE(off);
-  EXPECT_NE(off.error().message.find("leave --repack-cache on"), std::string::npos);
+  EXPECT_NE(off.error().message.find("leave EngineOptions::repack_cache on"), std::string::npos);
   EXPECT_TRUE(PlanFor(Use(20, false), 32, 16)) << "it may take memory from others, as before";
 }
 
@@ -91,7 +94,7 @@ TEST(MemoryPlan, TheNoticeNamesWhatATokenCosts) {
             "memory: the experts take 20.00 GiB, and 6.00 of 10.00 GiB are left for them; the "
             "others are read from m.tiles when a token needs them: about 717 MiB a token, which "
             "takes 0.75 s at the 1.00 GB/s that were measured. A smaller number type, a smaller "
-            "--ctx-size or more memory makes it faster");
+            "EngineOptions::context_size or more memory makes it faster");
   EXPECT_EQ(PagingNotice(*plan, "m.tiles", kGiB, 0).find("measured"), std::string::npos);
 }
 

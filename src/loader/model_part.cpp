@@ -7,7 +7,7 @@
 #include <array>
 
 #include "base/files/own_folder.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "formats/weight_type.h"
 #include "model/arch/registry.h"
 
@@ -27,7 +27,8 @@ Result<ModelPart> DescribeModel(const formats::Checkpoint& checkpoint,
   if (model::KindOfDraft(checkpoint) == model::DraftFile::kMtpHead &&
       checkpoint.Find("token_embd.weight") == nullptr && !checkpoint.tensors().empty())
     return Fail(ErrorCode::kMismatch,
-                "this is an MTP head, no whole model; give it as the draft (--model-draft) of the "
+                "this is an MTP head, no whole model; give it as the draft "
+                "(EngineOptions::draft_model) of the "
                 "model it was trained for");
   ModelPart part;
   FORETOKEN_TRY(part.config, model::ConfigFromMetadata(checkpoint.metadata()));
@@ -93,8 +94,7 @@ model::TileCache TileCacheFor(const std::string& repack_cache, int repack_cache_
 }
 
 bool KeepsTiles(const std::string& repack_cache) {
-  return repack_cache != "off" &&
-         (repack_cache != "auto" || !UserCacheFolder().empty());
+  return repack_cache != "off" && (repack_cache != "auto" || !UserCacheFolder().empty());
 }
 
 void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "foretoken/rank_traffic.h"
+#include "foretoken/stats.h"
 #include "kernels/choice.h"
 #include "kv/segment.h"
 

@@ -20,7 +20,7 @@ void SpeculationStats::Add(const SpeculationStats& o) {
       rolled_back += o.rolled_back;
   draft_forwards += o.draft_forwards, target_forwards += o.target_forwards;
   AddTo(drafted_per_position, o.drafted_per_position);
-  AddTo(judged_per_position, o.judged_per_position);
+  AddTo(verified_per_position, o.verified_per_position);
   AddTo(accepted_per_position, o.accepted_per_position);
   AddTo(k_histogram, o.k_histogram);
   draft_ms += o.draft_ms, verify_ms += o.verify_ms, overhead_ms += o.overhead_ms,

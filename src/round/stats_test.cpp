@@ -20,7 +20,7 @@ TEST(SpeculationStats, AddsEveryCounter) {
                              .draft_forwards = 10,
                              .target_forwards = 11,
                              .drafted_per_position = {1, 2},
-                             .judged_per_position = {3},
+                             .verified_per_position = {3},
                              .accepted_per_position = {4, 5, 6},
                              .k_histogram = {7},
                              .draft_ms = 1,
@@ -40,22 +40,22 @@ TEST(SpeculationStats, AddsEveryCounter) {
 
 TEST(SpeculationStats, AddsPositionsOfUnequalNumbers) {
   SpeculationStats shorter{.drafted_per_position = {1},
-                           .judged_per_position = {},
+                           .verified_per_position = {},
                            .accepted_per_position = {},
                            .k_histogram = {0, 2}};
   shorter.Add({.drafted_per_position = {1, 5},
-               .judged_per_position = {3},
+               .verified_per_position = {3},
                .accepted_per_position = {},
                .k_histogram = {1}});
   EXPECT_EQ(shorter.drafted_per_position, (std::vector<std::int64_t>{2, 5}));
-  EXPECT_EQ(shorter.judged_per_position, (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(shorter.verified_per_position, (std::vector<std::int64_t>{3}));
   EXPECT_EQ(shorter.k_histogram, (std::vector<std::int64_t>{1, 2}));
 }
 
 TEST(SpeculationStats, HasNoRatesWithoutDrafts) {
   SpeculationStats stats{.rounds = 3,
                          .drafted_per_position = {},
-                         .judged_per_position = {},
+                         .verified_per_position = {},
                          .accepted_per_position = {},
                          .k_histogram = {}};
   EXPECT_FALSE(stats.acceptance_rate());

@@ -23,7 +23,7 @@ void Subtract(SpeculationStats& from, const SpeculationStats& other) {
   for (const auto count : kCounts) from.*count -= other.*count;
   for (const auto time : kTimes) from.*time -= other.*time;
   Subtract(from.drafted_per_position, other.drafted_per_position);
-  Subtract(from.judged_per_position, other.judged_per_position);
+  Subtract(from.verified_per_position, other.verified_per_position);
   Subtract(from.accepted_per_position, other.accepted_per_position);
   Subtract(from.k_histogram, other.k_histogram);
 }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "foretoken/request.h"
-#include "foretoken/sampling_presets.h"
 #include "sampling/law_testing.h"
 
 namespace foretoken {

@@ -207,7 +207,7 @@ Result<ChatTemplate> ChatTemplate::Choose(const formats::Metadata& metadata,
     if (name == "chatml") return Parse(kChatMl);
     return InvalidArgument(fmt::format(
         "chat template: the model file has none named '{}'; name one of its own, or chatml, "
-        "or give a file with --chat-template-file",
+        "or give another with ChatOptions::template_text",
         Shown(name)));
   }
   const auto* program = metadata.String(kMetadataKey);
@@ -215,7 +215,7 @@ Result<ChatTemplate> ChatTemplate::Choose(const formats::Metadata& metadata,
   if (program != nullptr) return Parse(*program);
   return Fail(ErrorCode::kNotFound,
               "chat template: the model file has none, so this may be no chat model; give one with "
-              "--chat-template-file FILE, or use --chat-template chatml");
+              "ChatOptions::template_text, or choose chatml with ChatOptions::chat_template");
 }
 
 Result<std::vector<TextPart>> ChatTemplate::Render(std::span<const ChatMessage> messages,

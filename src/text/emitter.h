@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "foretoken/finish_reason.h"
+#include "foretoken/stream.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/utf8_stream.h"
 

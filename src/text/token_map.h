@@ -2,7 +2,7 @@
 // text/token_map.h: makes the map between the vocabularies of a target and of a draft model.
 #pragma once
 
-#include "foretoken/token_map.h"
+#include "foretoken/tools/model_file.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace foretoken::text {

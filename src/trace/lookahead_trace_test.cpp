@@ -45,15 +45,15 @@ Run Play(const Trap& trap, std::string_view name, int ceiling) {
   draft_length::StartWithTable(fixed_costs, 1, {});
   if (!measured.empty()) fixed_costs.Start(measured);
   fixed_costs.StartDrafter(0, trap.draft_us, 0, 0);
-  const auto lookahead =
-      draft_length::MakeLookahead({.name = name, .costs = &costs, .fixed_costs = &fixed_costs});
-  if (ceiling > 0) lookahead->Begin(0, {.most = ceiling});
+  const auto controller =
+      draft_length::MakeController({.name = name, .costs = &costs, .fixed_costs = &fixed_costs});
+  if (ceiling > 0) controller->Begin(0, {.most = ceiling});
   Run run;
   for (int round = 0, position = 0; round < kRounds; ++round) {
     const draft_length::Offer offer{.most = ceiling};
     draft_length::Plan plan{.context = position};
     if (ceiling > 0) plan.offers = {&offer, 1};
-    if (ceiling > 0) lookahead->Choose({&plan, 1});
+    if (ceiling > 0) controller->Choose({&plan, 1});
     const int k = plan.k;
     int accepted = 0;
     while (accepted < k && trap.right(round, position + accepted)) ++accepted;
@@ -63,7 +63,7 @@ Run Play(const Trap& trap, std::string_view name, int ceiling) {
     costs.RecordRest(4);
     const double us = pass + draft + 4;
     if (ceiling > 0)
-      lookahead->Observe(
+      controller->Observe(
           0, {.drafted = k, .accepted = accepted, .n_decoding = 1, .context = position, .us = us});
     run.tokens += 1 + accepted;
     run.us += us;

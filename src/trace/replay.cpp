@@ -12,7 +12,7 @@
 
 #include "draft_length/registry.h"
 #include "draft_length/table_costs.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "trace/traced_costs.h"
 #include "trace/traced_text.h"
 
@@ -125,19 +125,19 @@ class Player {
     if (!instant_) learnt_.StartDrafter(0, draft_us(1), draft_us(together), 0);
     if (!instant_) fixed_.StartDrafter(0, draft_us(1), draft_us(together), 0);
     lookahead_ =
-        draft_length::MakeLookahead({.name = options_.lookahead,
-                                     .max_sequences = together,
-                                     .n_drafters = 1,
-                                     .ewma = options_.ewma,
-                                     .batch_sizes = options_.num_speculative_tokens_per_batch_size,
-                                     .costs = &learnt_,
-                                     .fixed_costs = &fixed_});
+        draft_length::MakeController({.name = options_.controller,
+                                      .max_sequences = together,
+                                      .n_drafters = 1,
+                                      .adaptive_lookahead = options_.adaptive_lookahead,
+                                      .batch_sizes = options_.num_speculative_tokens_per_batch_size,
+                                      .costs = &learnt_,
+                                      .fixed_costs = &fixed_});
     running_.reserve(static_cast<std::size_t>(together));
   }
 
   bool IsTheSame(const MeasuredSetting& m) const {
     if (options_.num_speculative_tokens == 0) return m.num_speculative_tokens == 0;
-    return m.lookahead == options_.lookahead &&
+    return m.controller == options_.controller &&
            m.num_speculative_tokens == options_.num_speculative_tokens;
   }
 
@@ -205,15 +205,15 @@ class Player {
     int drafts = 0;
     for (Running& r : running_) {
       r.round = Round(r, r.asked);
-      result_.judged += r.round.judged;
-      result_.by_lot += r.round.by_lot;
+      result_.verified += r.round.verified;
+      result_.at_random += r.round.at_random;
       pass.rows += 1 + r.round.drafted;
       pass.context += r.context();
       // Drafts that are made before the choice are asked for in any case.
       pass.asking += instant_ && lookahead_ ? r.room() > 0 : r.asked > 0;
       pass.drafts = std::max(pass.drafts, r.round.drafted);
       drafts += r.round.drafted;
-      pass.judged += r.round.accepted + 1;
+      pass.verified += r.round.accepted + 1;
     }
     pass.context /= static_cast<int>(running_.size());
     const TracedCosts::Cost cost = costs_.Of(pass);
@@ -251,7 +251,7 @@ class Player {
   std::vector<draft_length::Plan> plans_;
   draft_length::RoundCosts learnt_,
       fixed_;  // fixed_: for by-text; an engine has a table's in its place
-  std::unique_ptr<draft_length::Lookahead> lookahead_;  // null: plain decoding
+  std::unique_ptr<draft_length::Controller> lookahead_;  // null: plain decoding
   ReplayResult result_;
 };
 
@@ -263,10 +263,10 @@ Status Check(const RunTrace& trace, const ReplayOptions& options) {
     return bad(fmt::format("speculative tokens: {} is out of range; use 0 to {}",
                            options.num_speculative_tokens, kMaxDraft));
   const auto names = NamesOf(AllControllers());
-  if (std::find(names.begin(), names.end(), options.lookahead) == names.end())
-    return bad(fmt::format("lookahead: '{}' does not exist; use {}", Shown(options.lookahead),
+  if (std::find(names.begin(), names.end(), options.controller) == names.end())
+    return bad(fmt::format("lookahead: '{}' does not exist; use {}", Shown(options.controller),
                            fmt::join(names, ", ")));
-  FORETOKEN_CHECK_OK(AdaptiveLookahead::Create(options.ewma));
+  FORETOKEN_CHECK_OK(AdaptiveLookahead::Create(options.adaptive_lookahead));
   for (const BatchDraftLength& row : options.num_speculative_tokens_per_batch_size)
     if (row.num_speculative_tokens < 0 || row.num_speculative_tokens > kMaxDraft)
       return bad(fmt::format("speculative tokens per batch size: {} is out of range; use 0 to {}",
@@ -284,15 +284,15 @@ std::vector<MeasuredSetting> MeasuredSettings(const RunTrace& trace) {
   std::vector<std::size_t> of_request;
   for (const TracedRequest& request : trace.requests) {
     const std::string method = request.drafts() ? request.method : "none";
-    const std::string lookahead = request.drafts() ? request.lookahead : "";
+    const std::string controller = request.drafts() ? request.controller : "";
     const auto same = [&](const MeasuredSetting& m) {
-      return m.method == method && m.lookahead == lookahead &&
+      return m.method == method && m.controller == controller &&
              m.num_speculative_tokens == request.num_speculative_tokens;
     };
     auto found = std::find_if(settings.begin(), settings.end(), same);
     if (found == settings.end())
       found = settings.insert(settings.end(),
-                              {method, lookahead, request.num_speculative_tokens, 0, {}});
+                              {method, controller, request.num_speculative_tokens, 0, {}});
     ++found->requests;
     of_request.push_back(static_cast<std::size_t>(found - settings.begin()));
   }

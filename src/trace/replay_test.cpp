@@ -32,7 +32,7 @@ TEST(Replay, OfTheRecordedSettingGivesTheRecordedCounts) {
       const auto replayed = Replay(trace, {.num_speculative_tokens = k});
       ASSERT_TRUE(replayed) << replayed.error().message;
       ExpectSameCounts(replayed->tally, MeasuredOf(trace));
-      EXPECT_EQ(replayed->by_lot, 0) << k << " " << right;
+      EXPECT_EQ(replayed->at_random, 0) << k << " " << right;
       ASSERT_TRUE(replayed->measured);
       EXPECT_NEAR(replayed->tally.us / MeasuredOf(trace).us, 1, 1e-9);
     }
@@ -51,7 +51,8 @@ TEST(Replay, SmallerDraftsAreDecidedByRecordedVerdictsButForAFew) {
   const TracedWorld world{.right = RightWith(0.7, 11)};
   const auto replayed = Replay(TraceOf(world, 6), {.num_speculative_tokens = 2});
   ASSERT_TRUE(replayed);
-  EXPECT_LT(static_cast<double>(replayed->by_lot), 0.1 * static_cast<double>(replayed->judged));
+  EXPECT_LT(static_cast<double>(replayed->at_random),
+            0.1 * static_cast<double>(replayed->verified));
 }
 
 // Times with noise of up to 20 %, a context that costs, and a cost table of the machine at rest.
@@ -108,7 +109,7 @@ TEST(Replay, CountsTheDraftsOfOnePassOnce) {
     EXPECT_NEAR(replayed->tally.tokens_per_second() / truth, 1, 0.05) << "K " << k;
     best = std::max(best, truth);
   }
-  const auto chosen = Replay(trace, {.num_speculative_tokens = 8, .lookahead = "cost-model"});
+  const auto chosen = Replay(trace, {.num_speculative_tokens = 8, .controller = "cost-model"});
   ASSERT_TRUE(chosen);
   EXPECT_GT(chosen->tally.tokens_per_second(), 0.97 * best);
 }
@@ -116,7 +117,7 @@ TEST(Replay, CountsTheDraftsOfOnePassOnce) {
 TEST(Replay, IsTheSameEachTime) {
   const RunTrace trace = TraceOf({.right = RightWith(0.8, 2)}, 3);
   for (const std::string_view name : NamesOf(AllControllers())) {
-    const ReplayOptions options{.num_speculative_tokens = 8, .lookahead = std::string(name)};
+    const ReplayOptions options{.num_speculative_tokens = 8, .controller = std::string(name)};
     const auto a = Replay(trace, options), b = Replay(trace, options);
     ASSERT_TRUE(a && b) << name;
     ExpectSameCounts(a->tally, b->tally);
@@ -129,7 +130,7 @@ TEST(Replay, CostModelIsNoSlowerThanPlainDecodingOnRecordedTexts) {
   for (const double right : {0.0, 0.2, 0.5, 0.9}) {
     const RunTrace trace = TraceOf({.right = RightWith(right, 4), .tokens = 500}, 4);
     const auto plain = Replay(trace, {.num_speculative_tokens = 0}),
-               chosen = Replay(trace, {.num_speculative_tokens = 8, .lookahead = "cost-model"});
+               chosen = Replay(trace, {.num_speculative_tokens = 8, .controller = "cost-model"});
     ASSERT_TRUE(plain && chosen);
     EXPECT_GE(chosen->tally.tokens_per_second(), 0.97 * plain->tally.tokens_per_second()) << right;
   }
@@ -178,8 +179,8 @@ TEST(Replay, RefusesWhatItCannotReplay) {
     return result ? "" : result.error().message;
   };
   EXPECT_NE(why(trace, {.num_speculative_tokens = 65}).find("use 0 to 64"), std::string::npos);
-  EXPECT_NE(why(trace, {.lookahead = "clever"}).find("cost-model"), std::string::npos);
-  EXPECT_NE(why(trace, {.lookahead = "ewma", .ewma = {.min = 0}}), "");
+  EXPECT_NE(why(trace, {.controller = "clever"}).find("cost-model"), std::string::npos);
+  EXPECT_NE(why(trace, {.controller = "ewma", .adaptive_lookahead = {.min = 0}}), "");
   EXPECT_NE(why(TraceOf({.right = RightWith(1, 1), .tokens = 20}, 0, 1), {}), "");
 }
 

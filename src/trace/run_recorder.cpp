@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/files/input_file.h"
 #include "base/quoted_json.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "text/tokenizer/utf8_stream.h"
 
 namespace foretoken::trace {
@@ -64,7 +64,7 @@ std::string HeaderLine(const TraceHeader& h) {
       "\"lookahead\":{},\"num_speculative_tokens\":{},\"context_size\":{},\"max_sequences\":{}}}\n",
       kFirstKey, Quoted(h.version), Quoted(h.cpu), Quoted(h.isa), h.threads, Quoted(h.model),
       Quoted(h.model_type), Quoted(h.draft_model), Quoted(h.draft_type), Quoted(h.method),
-      Quoted(h.strategy), Quoted(h.lookahead), h.num_speculative_tokens, h.context_size,
+      Quoted(h.strategy), Quoted(h.controller), h.num_speculative_tokens, h.context_size,
       h.max_sequences);
 }
 
@@ -121,7 +121,7 @@ void RunRecorder::WriteRequest(SeqId seq, const TracedRequest& r) {
                  "\"top_k\":{},\"top_p\":{:.6g},\"min_p\":{:.6g},\"prompt_tokens\":{},"
                  "\"max_new_tokens\":{}}}\n",
                  requests_++, r.id, r.seed, Quoted(r.method), Quoted(r.strategy),
-                 Quoted(r.lookahead), r.num_speculative_tokens, r.temperature, r.top_k, r.top_p,
+                 Quoted(r.controller), r.num_speculative_tokens, r.temperature, r.top_k, r.top_p,
                  r.min_p, r.prompt_tokens, r.max_new_tokens);
   Flush();
 }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/files/output_file.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "foretoken/tools/measure.h"
 #include "foretoken/tools/replay.h"
 #include "round/proposal.h"

@@ -11,8 +11,8 @@
 #include <span>
 #include <utility>
 
-#include "foretoken/limits.h"
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
+#include "foretoken/drafts.h"
 #include "foretoken/tools/replay.h"
 
 namespace foretoken {
@@ -180,7 +180,7 @@ class TraceReader {
     f.Text("draft_type", h.draft_type);
     f.Text("method", h.method);
     f.Text("strategy", h.strategy);
-    f.Text("lookahead", h.lookahead);
+    f.Text("lookahead", h.controller);
     f.Integer("num_speculative_tokens", 0, kMaxDraft, h.num_speculative_tokens);
     f.Integer("context_size", 1, kMaxTokens, h.context_size);
     f.Integer("max_sequences", 1, 1024, h.max_sequences);
@@ -201,7 +201,7 @@ class TraceReader {
     f.Integer("seed", std::uint64_t{0}, kMost, r.seed);
     f.Text("method", r.method);
     f.Text("strategy", r.strategy);
-    f.Text("lookahead", r.lookahead);
+    f.Text("lookahead", r.controller);
     f.Integer("num_speculative_tokens", 0, kMaxDraft, r.num_speculative_tokens);
     f.Number("temperature", 0, 2, r.temperature);
     f.Integer("top_k", -1, kMaxToken, r.top_k);
@@ -311,7 +311,8 @@ class TraceReader {
 Result<RunTrace> ParseTrace(std::string_view text, const std::string& name) {
   const auto bad = [&name](std::size_t line, std::string_view why) {
     return Fail(ErrorCode::kInvalidFile,
-                fmt::format("{}: line {}: {}; record the run anew with --record", name, line, why));
+                fmt::format("{}: line {}: {}; record the run anew with EngineOptions::record", name,
+                            line, why));
   };
   TraceReader reader;
   std::size_t line = 0;

@@ -128,7 +128,7 @@ std::vector<TracedPass> PassesOf(const RunTrace& trace) {
     pass.context += (r.context - pass.context) / ++requests;
     pass.asking += r.asked > 0;
     pass.drafts = std::max(pass.drafts, drafts);
-    pass.judged += r.committed > 0 ? r.accepted + 1 : 0;
+    pass.verified += r.committed > 0 ? r.accepted + 1 : 0;
     pass.committed += r.committed;
     pass.draft_us = r.draft_us;
     pass.verify_us = r.verify_us;
@@ -235,7 +235,7 @@ void TracedCosts::FitDraft(const std::vector<TracedPass>& passes) {
 
 void TracedCosts::FitRest(const std::vector<TracedPass>& passes) {
   Groups groups;
-  for (const TracedPass& pass : passes) groups.Add(pass.judged, pass.rest_us);
+  for (const TracedPass& pass : passes) groups.Add(pass.verified, pass.rest_us);
   rest_ = RisingCurve(groups.Points());
 }
 
@@ -243,7 +243,7 @@ TracedCosts::Cost TracedCosts::Of(const TracedPass& pass) const noexcept {
   const double further = pass.context - middle_;
   Cost cost;
   cost.verify_us = scale_ * std::max(0.0, verify_.At(pass.rows) + verify_slope_ * further);
-  cost.rest_us = scale_ * rest_.At(pass.judged);
+  cost.rest_us = scale_ * rest_.At(pass.verified);
   if (pass.asking == 0 || draft_.empty()) return cost;
   auto nearest = draft_.lower_bound(pass.asking);
   if (nearest == draft_.end()) --nearest;

@@ -33,7 +33,7 @@ struct TracedPass {
   bool prefill = false;        // it has prompt rows
   int rows = 0, context = 0;   // context: the mean of its requests
   int asking = 0, drafts = 0;  // requests with drafts; drafts of the longest
-  int judged = 0;              // logits that verdicts looked at: accepted + 1 each
+  int verified = 0;            // logits that verdicts looked at: accepted + 1 each
   int committed = 0;
   double draft_us = 0, verify_us = 0, rest_us = 0;
   double us() const { return draft_us + verify_us + rest_us; }

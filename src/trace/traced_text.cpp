@@ -15,7 +15,7 @@ enum Lots : std::uint32_t { kThere = 0, kRight = 1, kBehind = 2 };  // kBehind +
 
 // Rates of depths that were seldom seen lean on those of the depth before.
 TracedRates::TracedRates(const RunTrace& trace) {
-  std::array<double, kDepths> judged{}, accepted{}, reached{}, nothing{};
+  std::array<double, kDepths> verified{}, accepted{}, reached{}, nothing{};
   double behind = 0, stops_behind = 0;
   for (const TracedRound& r : trace.rounds) {
     const auto drafted = static_cast<int>(r.drafts.size());
@@ -25,7 +25,7 @@ TracedRates::TracedRates(const RunTrace& trace) {
       reached[at] += 1;
       nothing[at] += i >= drafted;
       if (i >= drafted) break;
-      judged[at] += 1;
+      verified[at] += 1;
       accepted[at] += i < r.accepted;
     }
     if (r.accepted >= drafted) continue;
@@ -35,7 +35,7 @@ TracedRates::TracedRates(const RunTrace& trace) {
   constexpr double kWeight = 4;
   double right = 0.5, none = 0;
   for (std::size_t i = 0; i < kDepths; ++i) {
-    accepted_[i] = right = (accepted[i] + kWeight * right) / (judged[i] + kWeight);
+    accepted_[i] = right = (accepted[i] + kWeight * right) / (verified[i] + kWeight);
     nothing_[i] = none = (nothing[i] + kWeight * none) / (reached[i] + kWeight);
   }
   if (behind > 0) nothing_behind_ = stops_behind / behind;
@@ -89,9 +89,9 @@ TracedText::Round TracedText::Play(int position, int k, const TracedRates& rates
     Verdict verdict = at < verdicts_.size() ? verdicts_[at] : Verdict::kUnknown;
     // What lies behind the text's end decides nothing.
     const bool counts = position + round.accepted < tokens_;
-    round.judged += counts;
+    round.verified += counts;
     if (verdict == Verdict::kUnknown) {
-      round.by_lot += counts;
+      round.at_random += counts;
       verdict = Lot(position + round.accepted, rates, seed);
     }
     if (verdict == Verdict::kNothing) break;

@@ -45,7 +45,7 @@ class TracedText {
 
   struct Round {
     int drafted = 0, accepted = 0;
-    int by_lot = 0, judged = 0;  // positions, and those without a recorded verdict among them
+    int at_random = 0, verified = 0;  // positions, and those without a recorded verdict among them
   };
   // The evidence of drafts in a round that begins there, as far as the recording tells.
   int Evidence(int position) const;

@@ -45,7 +45,7 @@ inline void RunWorld(const TracedWorld& world, int k, int request, RunTrace& tra
   trace.requests.push_back({.id = static_cast<std::uint64_t>(request),
                             .method = k > 0 ? "standalone" : "none",
                             .strategy = "greedy",
-                            .lookahead = "fixed",
+                            .controller = "fixed",
                             .num_speculative_tokens = k,
                             .prompt_tokens = world.prompt_tokens,
                             .max_new_tokens = world.tokens});
@@ -102,7 +102,7 @@ inline RunTrace TraceOf(const TracedWorld& world, int k, int requests = 4) {
                   .draft_type = "F32",
                   .method = "standalone",
                   .strategy = "greedy",
-                  .lookahead = "fixed",
+                  .controller = "fixed",
                   .num_speculative_tokens = k,
                   .context_size = 4096,
                   .max_sequences = 1};

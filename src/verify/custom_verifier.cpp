@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/custom_verifier.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace foretoken::verify {
 namespace {
 
 // Moves the sampler's text along the drafts to the position that is asked for.
-class Draft final : public JudgedDraft {
+class Draft final : public DraftsToVerify {
  public:
   Draft(const round::Proposal& proposal, LogitsView logits, sampling::Sampler& sampler, float* laws,
         float* scratch)
@@ -99,7 +99,7 @@ CustomVerifier::CustomVerifier(std::shared_ptr<foretoken::Verifier> verifier,
     : verifier_(std::move(verifier)),
       name_(verifier_->name()),
       lossless_(verifier_->lossless()),
-      needs_laws_(verifier_->NeedsLaws()),
+      needs_laws_(verifier_->NeedsDistributions()),
       settings_(settings),
       laws_(static_cast<std::size_t>(kMaxDraft + 1) *
             static_cast<std::size_t>(settings.vocabulary)) {}
@@ -111,35 +111,35 @@ void CustomVerifier::Report(Fault fault, const std::string& what) const {
 
 void CustomVerifier::ReportThrown(const char* what) const noexcept {
   try {
-    Report(Fault::kException, fmt::format("Judge threw: {}; catch it there", what));
+    Report(Fault::kException, fmt::format("Verify threw: {}; catch it there", what));
   } catch (const std::exception&) {  // no memory for a notice
   }
 }
 
-round::Verdict CustomVerifier::Judge(const round::Proposal& proposal, LogitsView logits,
-                                     sampling::Sampler& sampler, float* scratch) const noexcept {
-  if (sampler.greedy() && lossless_) return JudgeGreedy(proposal, logits, sampler);
+round::Verdict CustomVerifier::Verify(const round::Proposal& proposal, LogitsView logits,
+                                      sampling::Sampler& sampler, float* scratch) const noexcept {
+  if (sampler.greedy() && lossless_) return VerifyGreedy(proposal, logits, sampler);
   Draft draft(proposal, logits, sampler, laws_.data(), scratch);
-  Judgement judgement;
+  Verdict verdict;
   try {
-    judgement = verifier_->Judge(draft);
-    if (judgement.accepted < 0 || judgement.accepted > proposal.length() ||
-        !sampler.Knows(judgement.next)) {
-      Report(Fault::kJudgement,
+    verdict = verifier_->Verify(draft);
+    if (verdict.accepted < 0 || verdict.accepted > proposal.length() ||
+        !sampler.Knows(verdict.next)) {
+      Report(Fault::kVerdict,
              fmt::format("of {} drafts {} and token {} were kept, which cannot be, so the target's "
                          "own token was; keep 0 to {}, and a token of the vocabulary",
-                         proposal.length(), judgement.accepted, judgement.next, proposal.length()));
-      judgement = {0, draft.Sample(0)};
+                         proposal.length(), verdict.accepted, verdict.next, proposal.length()));
+      verdict = {0, draft.Sample(0)};
     }
   } catch (const std::exception& e) {
     ReportThrown(e.what());
-    judgement = {0, draft.Sample(0)};
+    verdict = {0, draft.Sample(0)};
   } catch (...) {
     ReportThrown("an exception that is not a std::exception");
-    judgement = {0, draft.Sample(0)};
+    verdict = {0, draft.Sample(0)};
   }
-  draft.MoveTo(judgement.accepted);
-  return EndWalk(proposal, judgement.accepted, judgement.next, sampler);
+  draft.MoveTo(verdict.accepted);
+  return EndWalk(proposal, verdict.accepted, verdict.next, sampler);
 }
 
 }  // namespace foretoken::verify

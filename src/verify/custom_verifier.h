@@ -18,7 +18,7 @@ namespace foretoken::verify {
 
 struct CustomSettings {
   int vocabulary = 0;
-  // Gets the first fault of each kind, on the thread that calls Judge.
+  // Gets the first fault of each kind, on the thread that calls Verify.
   std::function<void(std::string)> on_fault = {};
 };
 
@@ -29,13 +29,13 @@ class CustomVerifier final : public Verifier {
 
   std::string_view name() const override { return name_; }
   bool Lossless() const override { return lossless_; }
-  bool NeedsLaws() const override { return needs_laws_; }
+  bool NeedsDistributions() const override { return needs_laws_; }
   bool SharesNoise() const override { return false; }
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 
  private:
-  enum class Fault { kJudgement, kException };
+  enum class Fault { kVerdict, kException };
   void Report(Fault fault, const std::string& what) const;
   void ReportThrown(const char* what) const noexcept;
 

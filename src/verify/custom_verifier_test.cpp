@@ -18,14 +18,14 @@ namespace {
 constexpr int kVocabulary = 1024;
 constexpr double kBound = 30;
 
-using Rule = std::function<Judgement(JudgedDraft&)>;
+using Rule = std::function<Verdict(DraftsToVerify&)>;
 
 class Own final : public foretoken::Verifier {
  public:
   Own(Rule rule, bool lossless) : rule_(std::move(rule)), lossless_(lossless) {}
   std::string_view name() const override { return "own"; }
   bool lossless() const override { return lossless_; }
-  Judgement Judge(JudgedDraft& draft) override { return rule_(draft); }
+  Verdict Verify(DraftsToVerify& draft) override { return rule_(draft); }
 
  private:
   Rule rule_;
@@ -41,7 +41,7 @@ CustomVerifier Custom(Rule rule, bool lossless = true, int vocabulary = kVocabul
 }
 
 // Rejection sampling through the public interface only.
-Judgement OwnResidual(JudgedDraft& draft) {
+Verdict OwnResidual(DraftsToVerify& draft) {
   for (int i = 0; i < draft.length(); ++i) {
     const auto p = draft.TargetDistribution(i), q = draft.DraftDistribution(i);
     const auto d = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
@@ -56,7 +56,7 @@ Judgement OwnResidual(JudgedDraft& draft) {
 }
 
 // Accepts with p and recovers from all of p: the known fault.
-Judgement Biased(JudgedDraft& draft) {
+Verdict Biased(DraftsToVerify& draft) {
   for (int i = 0; i < draft.length(); ++i) {
     const auto p = draft.TargetDistribution(i);
     const auto d = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
@@ -74,7 +74,7 @@ Experiment Plain(Drafts drafts, SamplingParameters s = {}) {
 
 double ChiSquareOf(const Experiment& e, const Rule& rule) {
   const auto law = sampling::ReferenceLaw(e.logits, e.parameters);
-  return sampling::ChiSquare(Play(e, JudgeOf(Custom(rule))).committed[0], Buckets(law));
+  return sampling::ChiSquare(Play(e, VerifyOf(Custom(rule))).committed[0], Buckets(law));
 }
 
 TEST(CustomVerifier, AnExactRuleOfAProgramsOwnCommitsTheTargetsLaw) {
@@ -97,7 +97,7 @@ TEST(CustomVerifier, ABiasedRuleFailsTheSameTest) {
 TEST(CustomVerifier, SeesWhatForetokensOwnRulesSee) {
   auto e = Plain(UniformOverHead(kVocabulary));
   e.n_drafts = 3;
-  const auto match = Custom([](JudgedDraft& draft) -> Judgement {
+  const auto match = Custom([](DraftsToVerify& draft) -> Verdict {
     for (int i = 0;; ++i) {
       const Token own = draft.Sample(i);
       if (i == draft.length() || own != draft.tokens()[static_cast<std::size_t>(i)])
@@ -110,7 +110,7 @@ TEST(CustomVerifier, SeesWhatForetokensOwnRulesSee) {
   for (int round = 0; round < 500; ++round) {
     const auto play = [&](const Verifier& verifier) {
       auto sampler = table.Sampler(Noise(7, static_cast<std::uint64_t>(round)), 8);
-      return table.Play(sampler, 3, round, 0, JudgeOf(verifier));
+      return table.Play(sampler, 3, round, 0, VerifyOf(verifier));
     };
     const auto got = play(match), want = play(reference);
     ASSERT_EQ(got.accepted, want.accepted);
@@ -140,7 +140,7 @@ TEST(CustomVerifier, LawsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
   }
   int calls = 0;
   const auto verifier = Custom(
-      [&](JudgedDraft& draft) -> Judgement {
+      [&](DraftsToVerify& draft) -> Verdict {
         ++calls;
         for (const int i : {2, 0, 1, 2, 0}) {
           const auto law = draft.TargetDistribution(i);
@@ -159,7 +159,7 @@ TEST(CustomVerifier, LawsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
       },
       true, 4);
   const auto verdict =
-      JudgeOnce(verifier, drafts, rows, {{0, 0.25f, 0, 0.75f}, {0.5f, 0.5f, 0, 0}}, sampler);
+      VerifyOnce(verifier, drafts, rows, {{0, 0.25f, 0, 0.75f}, {0.5f, 0.5f, 0, 0}}, sampler);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(verdict.accepted, 1);
   EXPECT_EQ(verdict.next, 2);
@@ -174,13 +174,13 @@ TEST(CustomVerifier, AtTemperatureZeroALosslessOneIsGreedyAndALossyOneSeesOneHot
                               sampling::BestKernels());
     sampler.Begin(std::vector<Token>{0}, 8);
     const auto verifier = Custom(
-        [](JudgedDraft& draft) -> Judgement {
+        [](DraftsToVerify& draft) -> Verdict {
           EXPECT_EQ(draft.TargetDistribution(0)[2], 1.0f);
           EXPECT_EQ(draft.TargetDistribution(0)[1], 0.0f);
           return {1, 3};
         },
         lossless, 4);
-    return JudgeOnce(verifier, {1}, rows, {}, sampler);
+    return VerifyOnce(verifier, {1}, rows, {}, sampler);
   };
   EXPECT_EQ(judge(true).accepted, 0);
   EXPECT_EQ(judge(true).next, 2);
@@ -190,27 +190,27 @@ TEST(CustomVerifier, AtTemperatureZeroALosslessOneIsGreedyAndALossyOneSeesOneHot
 
 TEST(CustomVerifier, AJudgementThatIsNoneTakesTheTargetsOwnTokenAndIsToldOnce) {
   const std::vector<std::vector<float>> rows = {{9, 0, 0, 0}, {0, 9, 0, 0}};
-  for (const Rule& rule : {Rule([](JudgedDraft&) -> Judgement {
+  for (const Rule& rule : {Rule([](DraftsToVerify&) -> Verdict {
                              return {2, 0};
                            }),
-                           Rule([](JudgedDraft&) -> Judgement {
+                           Rule([](DraftsToVerify&) -> Verdict {
                              return {-1, 0};
                            }),
-                           Rule([](JudgedDraft&) -> Judgement {
+                           Rule([](DraftsToVerify&) -> Verdict {
                              return {0, 4};
                            }),
-                           Rule([](JudgedDraft&) -> Judgement {
+                           Rule([](DraftsToVerify&) -> Verdict {
                              return {1, -1};
                            }),
-                           Rule([](JudgedDraft&) -> Judgement { throw std::runtime_error("no"); }),
-                           Rule([](JudgedDraft&) -> Judgement { throw 7; })}) {
+                           Rule([](DraftsToVerify&) -> Verdict { throw std::runtime_error("no"); }),
+                           Rule([](DraftsToVerify&) -> Verdict { throw 7; })}) {
     std::vector<std::string> faults;
     const auto verifier = Custom(rule, true, 4, &faults);
     for (int time = 0; time < 3; ++time) {
       sampling::Sampler sampler({.parameters = {.top_k = 1}, .end_tokens = {}, .noise = {}}, 4,
                                 sampling::BestKernels());
       sampler.Begin(std::vector<Token>{0}, 8);
-      const auto verdict = JudgeOnce(verifier, {1}, rows, {}, sampler);
+      const auto verdict = VerifyOnce(verifier, {1}, rows, {}, sampler);
       EXPECT_EQ(verdict.accepted, 0);
       EXPECT_EQ(verdict.next, 0);
       EXPECT_EQ(sampler.position(), 1);

@@ -137,9 +137,9 @@ class Table {
   }
 
   // Drafts up to n tokens behind the text with the noise of `index`, and verifies them.
-  template <typename Judge>
+  template <typename Verify>
   round::Verdict Play(sampling::Sampler& sampler, int n, int round, std::uint32_t index,
-                      Judge&& judge) {
+                      Verify&& judge) {
     drafts_.clear(), raw_logits_.clear();
     PutRow(0, sampler.text().back());
     for (int i = 0; i < n && (i == 0 || drafts_.back() != e_->last_draft); ++i) {
@@ -182,10 +182,10 @@ inline void Commit(const round::Verdict& verdict, std::span<const Token> drafts,
 }
 
 // Plays rounds of one proposal each, with independent noise. If a round gave fewer than kTold
-// tokens, plain rounds give the others. Judge is any callable with the signature of
-// Verifier::Judge.
-template <typename Judge>
-Tally Play(const Experiment& e, Judge&& judge) {
+// tokens, plain rounds give the others. Verify is any callable with the signature of
+// Verifier::Verify.
+template <typename Verify>
+Tally Play(const Experiment& e, Verify&& judge) {
   Table table(e);
   Tally tally;
   for (int round = 0; round < e.rounds; ++round) {
@@ -214,8 +214,8 @@ Tally Play(const Experiment& e, Judge&& judge) {
 // Plays e.rounds texts of `length` tokens, round after round of e.n_drafts drafts, with one noise
 // for all of a text, and counts the texts: cell sum of t_i vocabulary^(length - 1 - i). fresh:
 // drafts use the noise of their proposal, as drafters do; else that of their position alone.
-template <typename Judge>
-std::vector<std::int64_t> PlayTexts(const Experiment& e, int length, bool fresh, Judge&& judge) {
+template <typename Verify>
+std::vector<std::int64_t> PlayTexts(const Experiment& e, int length, bool fresh, Verify&& judge) {
   Table table(e);
   std::size_t n_cells = 1;
   for (int i = 0; i < length; ++i) n_cells *= e.logits.size();
@@ -267,28 +267,28 @@ inline double ChiSquareOfTexts(const Experiment& e, const std::vector<std::int64
   return sampling::ChiSquare(cells, law);
 }
 
-inline auto JudgeOf(const Verifier& verifier) {
+inline auto VerifyOf(const Verifier& verifier) {
   return [&verifier](const round::Proposal& p, LogitsView l, sampling::Sampler& s, float* scratch) {
-    return verifier.Judge(p, l, s, scratch);
+    return verifier.Verify(p, l, s, scratch);
   };
 }
 
 // Verifies one proposal. rows: logits, one row for each draft and one more. raw_logits: those of
 // the drafts, or none.
-inline round::Verdict JudgeOnce(const Verifier& verifier, const std::vector<Token>& drafts,
-                                const std::vector<std::vector<float>>& rows,
-                                const std::vector<std::vector<float>>& q,
-                                sampling::Sampler& sampler,
-                                const std::vector<float>& raw_logits = {}) {
+inline round::Verdict VerifyOnce(const Verifier& verifier, const std::vector<Token>& drafts,
+                                 const std::vector<std::vector<float>>& rows,
+                                 const std::vector<std::vector<float>>& q,
+                                 sampling::Sampler& sampler,
+                                 const std::vector<float>& raw_logits = {}) {
   std::vector<float> logits, laws, scratch(2 * rows[0].size(), sampling::kNan);
   for (const auto& row : rows) logits.insert(logits.end(), row.begin(), row.end());
   for (const auto& law : q) laws.insert(laws.end(), law.begin(), law.end());
   const auto stride = static_cast<std::int64_t>(rows[0].size());
-  return verifier.Judge({.tokens = drafts,
-                         .q = q.empty() ? nullptr : laws.data(),
-                         .q_stride = stride,
-                         .raw_logits = raw_logits.empty() ? nullptr : raw_logits.data()},
-                        {logits.data(), stride}, sampler, scratch.data());
+  return verifier.Verify({.tokens = drafts,
+                          .q = q.empty() ? nullptr : laws.data(),
+                          .q_stride = stride,
+                          .raw_logits = raw_logits.empty() ? nullptr : raw_logits.data()},
+                         {logits.data(), stride}, sampler, scratch.data());
 }
 
 }  // namespace foretoken::verify

@@ -12,7 +12,7 @@
 
 #include "foretoken/catalogue.h"
 #include "foretoken/result.h"
-#include "foretoken/verify_strategy.h"
+#include "foretoken/verifier.h"
 #include "verify/verifier.h"
 
 namespace foretoken::verify {
@@ -38,7 +38,7 @@ class ListedVerifier : public Verifier {
   explicit ListedVerifier(const VerifierSpec& spec) : info_(spec.info) {}
   std::string_view name() const final { return info_.name; }
   bool Lossless() const override { return info_.lossless; }
-  bool NeedsLaws() const final { return info_.needs_q; }
+  bool NeedsDistributions() const final { return info_.needs_q; }
   bool NeedsLogits() const final { return info_.needs_logits; }
   bool SharesNoise() const final { return info_.same_text; }
   // Without drafts each strategy takes the target's own token, and at temperature 0 each is `greedy`.

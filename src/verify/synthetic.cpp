@@ -24,8 +24,8 @@ Synthetic::Synthetic(double rate) : bases_{} {
   for (int m = 1; m <= kMaxDraft; ++m) bases_[static_cast<std::size_t>(m)] = SyntheticBase(rate, m);
 }
 
-round::Verdict Synthetic::Judge(const round::Proposal& proposal, LogitsView logits,
-                                sampling::Sampler& sampler, float*) const noexcept {
+round::Verdict Synthetic::Verify(const round::Proposal& proposal, LogitsView logits,
+                                 sampling::Sampler& sampler, float*) const noexcept {
   FORETOKEN_DCHECK(proposal.length() <= kMaxDraft);
   const double base = bases_[static_cast<std::size_t>(proposal.length())];
   int accepted = 0;

@@ -12,7 +12,7 @@
 
 #include <array>
 
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "verify/verifier.h"
 
 namespace foretoken::verify {
@@ -25,11 +25,11 @@ class Synthetic final : public Verifier {
   explicit Synthetic(double rate);
   std::string_view name() const override { return "synthetic"; }
   bool Lossless() const override { return false; }
-  bool NeedsLaws() const override { return false; }
+  bool NeedsDistributions() const override { return false; }
   bool SharesNoise() const override { return false; }
   RowUse Use(int, bool) const override { return RowUse::kBest; }
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 
  private:
   // [m]: for a round with m drafts.

@@ -49,7 +49,7 @@ class SyntheticRounds : public testing::Test {
     counts.reached.resize(static_cast<std::size_t>(m) + 1);
     for (int r = 0; r < rounds; ++r) {
       const auto verdict =
-          verifier.Judge(proposal, {logits.data(), kVocabulary}, sampler, scratch.data());
+          verifier.Verify(proposal, {logits.data(), kVocabulary}, sampler, scratch.data());
       EXPECT_EQ(verdict.next, verdict.accepted + 2);
       counts.accepted += verdict.accepted;
       counts.square += verdict.accepted * verdict.accepted;

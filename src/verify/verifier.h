@@ -56,7 +56,7 @@ class Verifier {
 
   // True if it needs the distributions that drafts were drawn from, so a drafter that reports none
   // is refused.
-  virtual bool NeedsLaws() const = 0;
+  virtual bool NeedsDistributions() const = 0;
 
   // True if it compares raw logits of the drafter.
   virtual bool NeedsLogits() const { return false; }
@@ -85,8 +85,8 @@ class Verifier {
   //             the caller commits
   //   scratch   [2 * vocabulary] floats
   // REQUIRES: each draft was drawn from the q it carries.
-  virtual round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                               sampling::Sampler& sampler, float* scratch) const noexcept = 0;
+  virtual round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                                sampling::Sampler& sampler, float* scratch) const noexcept = 0;
 };
 
 }  // namespace foretoken::verify

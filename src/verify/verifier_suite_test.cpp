@@ -109,7 +109,7 @@ TEST_P(LosslessVerifier, CommitsTheLawOfPlainDecoding) {
                          .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
                          .drafts = drafts,
                          .rounds = Rounds()};
-      const double chi = sampling::ChiSquare(Play(e, JudgeOf(*verifier_)).committed[0],
+      const double chi = sampling::ChiSquare(Play(e, VerifyOf(*verifier_)).committed[0],
                                              Buckets(Expected(e, e.prompt, 0)));
       Report(std::string(law.name) + ", " + drafts_name, chi);
       EXPECT_LT(chi, kBound) << law.name << ", drafts " << drafts_name;
@@ -129,7 +129,7 @@ TEST_P(LosslessVerifier, CommitsTheJointLawOfTwoTokens) {
                          .n_drafts = 2,
                          .rounds = Rounds(),
                          .rows_depend_on_text = true};
-      const double chi = sampling::ChiSquare(Play(e, JudgeOf(*verifier_)).pairs, Joint(e, 2));
+      const double chi = sampling::ChiSquare(Play(e, VerifyOf(*verifier_)).pairs, Joint(e, 2));
       Report(std::string("pairs, ") + law.name + ", " + drafts_name, chi);
       EXPECT_LT(chi, kPairsBound) << law.name << ", drafts " << drafts_name;
     }
@@ -152,7 +152,7 @@ TEST_P(LosslessVerifier, CommitsTheJointLawOfThreeTokens) {
         const auto law_of_three = Joint(e, 3);
         const auto freedom = static_cast<std::size_t>(std::count_if(
             law_of_three.begin(), law_of_three.end(), [](double p) { return p > 0; }));
-        const double chi = sampling::ChiSquare(Play(e, JudgeOf(*verifier_)).triples, law_of_three);
+        const double chi = sampling::ChiSquare(Play(e, VerifyOf(*verifier_)).triples, law_of_three);
         Report(std::string("triples, ") + law.name + ", " + drafts_name +
                    (last == kNoToken ? "" : ", ending by themselves"),
                chi);
@@ -169,7 +169,7 @@ TEST_P(LosslessVerifier, GivesTextsTheirLawOverManyRounds) {
       auto e = Texts(n_drafts, rows_depend_on_text);
       e.parameters = Own({});
       if (GetParam() == "greedy") e.rounds = 500;
-      const auto cells = PlayTexts(e, kLength, true, JudgeOf(*verifier_));
+      const auto cells = PlayTexts(e, kLength, true, VerifyOf(*verifier_));
       const double chi = ChiSquareOfTexts(e, cells);
       Report(std::string(rows_depend_on_text ? "texts, rows by text, " : "texts, ") +
                  std::to_string(n_drafts) + " drafts",
@@ -182,7 +182,7 @@ TEST_P(AnyVerifier, DrawsBonusTokensFromTheProcessedLaw) {
   Experiment e{.parameters = Own({.temperature = 0.8f, .top_k = 4, .logit_bias = {}}),
                .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
                .drafts = UniformOverHead(kVocabulary)};
-  const auto tally = Play(e, JudgeOf(*verifier_));
+  const auto tally = Play(e, VerifyOf(*verifier_));
   const double chi = sampling::ChiSquare(tally.bonus, Buckets(Expected(e, e.prompt, 0)));
   Report("bonus", chi);
   EXPECT_GT(tally.accepted, 1000);
@@ -195,7 +195,7 @@ TEST_P(LosslessVerifier, NeverCommitsATokenOutsideTheNucleus) {
                      .drafts = UniformOverHead(6),
                      .n_drafts = 3,
                      .rounds = 5000};
-  const auto tally = Play(e, JudgeOf(*verifier_));
+  const auto tally = Play(e, VerifyOf(*verifier_));
   EXPECT_EQ(tally.committed[0][0], 5000);
   EXPECT_EQ(tally.committed[1][0], 5000);
   EXPECT_EQ(tally.bonus[0] + tally.recovered[0], 5000);
@@ -207,7 +207,7 @@ TEST_P(AnyVerifier, NeverCommitsTheRestOfAPaddedVocabulary) {
   for (const auto& drafts : {FarFromTheTarget(6), UniformOverHead(6), Drafts{}}) {
     const Experiment e{
         .parameters = Own({}), .logits = logits, .drafts = drafts, .n_drafts = 2, .rounds = 5000};
-    const auto tally = Play(e, JudgeOf(*verifier_));
+    const auto tally = Play(e, VerifyOf(*verifier_));
     for (const auto& seen : {tally.committed[0], tally.committed[1], tally.bonus, tally.recovered})
       EXPECT_EQ(seen[3] + seen[4] + seen[5], 0);
   }
@@ -221,7 +221,7 @@ TEST_P(AnyVerifier, RejectsADraftThatIsNotInTheVocabulary) {
                                .noise = {}},
                               3, sampling::BestKernels());
     sampler.Begin(std::vector<Token>{0}, 4);
-    const auto verdict = JudgeOnce(*verifier_, {77}, {row, row}, {}, sampler);
+    const auto verdict = VerifyOnce(*verifier_, {77}, {row, row}, {}, sampler);
     EXPECT_EQ(verdict.accepted, 0);
     EXPECT_TRUE(verdict.next >= 0 && verdict.next < 3);
   }
@@ -234,15 +234,15 @@ TEST_P(AnyVerifier, AtTemperatureZeroAcceptsWhatTheTargetWouldSay) {
   sampler.Begin(std::vector<Token>{0}, 4);
   const std::vector<float> one = {0, 2, 2}, two = {0, 1, 2};  // of equal ones the lowest id
   const std::vector<std::vector<float>> q = {{.4f, .35f, .25f}, {.4f, .35f, .25f}};
-  const auto full = JudgeOnce(*verifier_, {1, 2}, {one, two, one}, q, sampler);
+  const auto full = VerifyOnce(*verifier_, {1, 2}, {one, two, one}, q, sampler);
   EXPECT_EQ(full.accepted, 2);
   EXPECT_EQ(full.next, 1);
   EXPECT_EQ(full.kind, round::NextKind::kBonus);
-  const auto part = JudgeOnce(*verifier_, {1, 1}, {one, two, one}, q, sampler);
+  const auto part = VerifyOnce(*verifier_, {1, 1}, {one, two, one}, q, sampler);
   EXPECT_EQ(part.accepted, 1);
   EXPECT_EQ(part.next, 2);
   EXPECT_EQ(part.kind, round::NextKind::kRecovered);
-  const auto plain = JudgeOnce(*verifier_, {}, {two}, {}, sampler);
+  const auto plain = VerifyOnce(*verifier_, {}, {two}, {}, sampler);
   EXPECT_EQ(plain.accepted, 0);
   EXPECT_EQ(plain.next, 2);
   EXPECT_EQ(plain.kind, round::NextKind::kPlain);
@@ -255,7 +255,7 @@ TEST_P(AnyVerifier, AtTemperatureZeroDoesNotCompareLaws) {
       sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 4);
   const auto row = sampling::LogitsOf({.45, .55, 0});
-  const auto verdict = JudgeOnce(*verifier_, {0}, {row, row}, {{.40f, .35f, .25f}}, sampler);
+  const auto verdict = VerifyOnce(*verifier_, {0}, {row, row}, {{.40f, .35f, .25f}}, sampler);
   EXPECT_EQ(verdict.accepted, 0);
   EXPECT_EQ(verdict.next, 1);
 }
@@ -282,7 +282,7 @@ TEST_P(AnyVerifier, LeavesTheSamplerAsItFoundIt) {
   const auto before = law();
   for (Token a = 0; a < 3; ++a)
     for (Token b = 0; b < 3; ++b) {
-      JudgeOnce(*verifier_, {a, b}, {row, row, row}, {}, sampler);
+      VerifyOnce(*verifier_, {a, b}, {row, row, row}, {}, sampler);
       EXPECT_EQ(look(), text);
       EXPECT_EQ(law(), before);
     }
@@ -303,9 +303,9 @@ TEST_P(AnyVerifier, JudgesARowAloneOrAmongOthersAlike) {
   for (std::uint64_t id = 0; id < 50; ++id) {
     const std::vector<Token> drafts = {static_cast<Token>(id), 5};
     auto alone = make(id), mixed = make(id), mate = make(id + 1000);
-    const auto expected = JudgeOnce(*verifier_, drafts, {row, row, row}, {q, q}, alone);
-    JudgeOnce(*verifier_, {7}, {other, other}, {}, mate);
-    const auto verdict = JudgeOnce(*verifier_, drafts, {row, row, row}, {q, q}, mixed);
+    const auto expected = VerifyOnce(*verifier_, drafts, {row, row, row}, {q, q}, alone);
+    VerifyOnce(*verifier_, {7}, {other, other}, {}, mate);
+    const auto verdict = VerifyOnce(*verifier_, drafts, {row, row, row}, {q, q}, mixed);
     EXPECT_EQ(verdict.accepted, expected.accepted);
     EXPECT_EQ(verdict.next, expected.next);
   }

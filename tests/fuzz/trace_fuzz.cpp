@@ -39,8 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FORETOKEN_CHECK(trace.error().message.find('\n') == std::string::npos);
     return 0;
   }
-  for (const char* lookahead : {"fixed", "cost-model", "ewma"}) {
-    const auto replayed = Replay(*trace, {.num_speculative_tokens = 3, .lookahead = lookahead});
+  for (const char* controller : {"fixed", "cost-model", "ewma"}) {
+    const auto replayed = Replay(*trace, {.num_speculative_tokens = 3, .controller = controller});
     if (!replayed) continue;
     FORETOKEN_CHECK(replayed->tally.accepted <= replayed->tally.drafted);
     FORETOKEN_CHECK(replayed->tally.tokens <= replayed->tally.rounds + replayed->tally.accepted);

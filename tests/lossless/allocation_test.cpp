@@ -43,7 +43,7 @@ class EvenDrafter final : public Drafter {
  public:
   std::string_view name() const override { return "own"; }
   bool ReportsDistributions() const override { return true; }
-  void Begin(const DraftedRequest& request) override {
+  void Begin(const DrafterText& request) override {
     const auto n = static_cast<std::size_t>(request.vocabulary_size);
     law_.assign(n, 1.0f / static_cast<float>(n));
   }
@@ -58,7 +58,7 @@ class FirstDraftVerifier final : public Verifier {
  public:
   std::string_view name() const override { return "first"; }
   bool lossless() const override { return false; }
-  Judgement Judge(JudgedDraft& draft) override {
+  Verdict Verify(DraftsToVerify& draft) override {
     const int kept = draft.length() > 0 && draft.TargetDistribution(0)[0] < 0.5f ? 1 : 0;
     return {kept, draft.Sample(kept)};
   }
@@ -77,8 +77,8 @@ class Allocations : public testing::TestWithParam<std::string> {
     fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
     EngineOptions options{.speculative = {.method = method}, .threads = 1};
     options.speculative.first_target = options.kv_cache = usual;
-    if (method != "portfolio") options.speculative.lookahead = "fixed";  // drafts in every round
-    if (method == "standalone")                                          // both are mixtures
+    if (method != "portfolio") options.speculative.controller = "fixed";  // drafts in every round
+    if (method == "standalone")                                           // both are mixtures
       model.arch = "qwen3moe", model.n_experts = 6;
     if (method == "assistant") {  // it reads a cache, and its method is mtp
       model.arch = "gemma4", model.n_layers = 3, model.window = 12;
@@ -169,7 +169,7 @@ TEST_P(Allocations, DoNotGrowWithTheTextOfAnAsyncEngine) {
 TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
   const std::string folder = fixtures::TemporaryFolder();
   fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
-  EngineOptions options{.speculative = {.lookahead = "fixed"}, .threads = 1};
+  EngineOptions options{.speculative = {.controller = "fixed"}, .threads = 1};
   options.model = fixtures::WriteTinyModel(folder, model);
   model.noise = 0.1;
   options.draft_model = fixtures::WriteTinyModel(folder, model);

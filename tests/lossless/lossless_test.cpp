@@ -153,7 +153,7 @@ std::unique_ptr<Engine> Open(const Pair& pair, const std::string& method, const 
                              VerifyStrategy strategy = VerifyStrategy::kAuto) {
   EngineOptions options{
       .model = pair.target,
-      .speculative = {.method = method, .strategy = strategy, .lookahead = "fixed"},
+      .speculative = {.method = method, .strategy = strategy, .controller = "fixed"},
       .max_sequences = sequences,
       .threads = threads,
       .isa = isa};
@@ -397,7 +397,7 @@ TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
   for (const int rows : {1, 3, 17, 64, 256})
     for (const std::string method : {"none", "mtp", "eagle"}) {
       EngineOptions options{.model = pair.target,
-                            .speculative = {.method = method, .lookahead = "fixed"},
+                            .speculative = {.method = method, .controller = "fixed"},
                             .threads = 2,
                             .prefill_rows = rows};
       if (method != "none") options.draft_model = pair.drafts.at(method);
@@ -424,7 +424,7 @@ TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
   for (const CacheType k : {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0})
     for (const CacheType v : {CacheType::kF16, CacheType::kQ8_0}) {
       EngineOptions plain_options{.model = pair.target,
-                                  .speculative = {.method = "none", .lookahead = "fixed"},
+                                  .speculative = {.method = "none", .controller = "fixed"},
                                   .cache_type_k = k,
                                   .cache_type_v = v};
       auto plain = Engine::Open(plain_options);

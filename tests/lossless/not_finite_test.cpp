@@ -156,7 +156,7 @@ TEST_P(NotFinite, TargetsEndDecodersAndScores) {
 TEST_P(NotFinite, DraftModelsDraftNothing) {
   EngineOptions options{.threads = 1};
   options.repack_cache.clear();
-  options.speculative.lookahead = "fixed";
+  options.speculative.controller = "fixed";
   options.model = fixtures::WriteTinyModel(
       fixtures::TemporaryFolder(), {.seed = 71, .head_dim = 32, .weight_type = GetParam().type});
   options.draft_model = WriteWounded(GetParam(), 0.05);

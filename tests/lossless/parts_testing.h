@@ -31,7 +31,7 @@ inline EngineOptions PairOptions(int max_sequences = 1) {
   EngineOptions options;
   options.model = Pair().target;
   options.draft_model = Pair().draft;
-  options.speculative.lookahead = "fixed";
+  options.speculative.controller = "fixed";
   options.max_sequences = max_sequences;
   options.threads = 1;
   return options;

@@ -90,7 +90,7 @@ EngineOptions OptionsFor(const Files& files, const Method& method, CacheType cac
                   : method.mtp   ? files.mtp
                                  : "";
   o.speculative.method = method.name;
-  o.speculative.lookahead = "fixed";
+  o.speculative.controller = "fixed";
   o.speculative.num_speculative_tokens = 4;
   o.max_sequences = 3;
   o.threads = 2;

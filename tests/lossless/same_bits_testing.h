@@ -22,7 +22,7 @@ struct Setting {
 
 inline EngineOptions OptionsOf(const std::string& model, const Setting& setting) {
   EngineOptions options{.model = model,
-                        .speculative = {.method = setting.method, .lookahead = "fixed"},
+                        .speculative = {.method = setting.method, .controller = "fixed"},
                         .context_size = 512,
                         .max_sequences = setting.sequences,
                         .threads = setting.threads,

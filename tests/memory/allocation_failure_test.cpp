@@ -111,7 +111,7 @@ class MemoryShort : public testing::TestWithParam<int> {
     fixtures::TinyModelOptions model{.seed = 71, .n_layers = 1, .context_length = 256};
     EngineOptions options{.max_sequences = 3, .threads = 1};
     options.speculative.method = method;
-    options.speculative.lookahead = "fixed";
+    options.speculative.controller = "fixed";
     options.model = fixtures::WriteTinyModel(folder, model);
     options.repack_cache.clear();
     if (method == "standalone" || method == "portfolio") {
@@ -261,7 +261,7 @@ TEST_P(MemoryShort, ADraftSession) {
     Outcome outcome;
     Status failed;
     std::vector<std::int32_t> drafts;
-    DraftRequest request{.prompt = {5, 6, 7, 8, 5, 6, 7, 8, 5, 6}, .max_new_tokens = 32};
+    SessionText request{.prompt = {5, 6, 7, 8, 5, 6, 7, 8, 5, 6}, .max_new_tokens = 32};
     outcome.errors.reserve(1), drafts.reserve(32);
     Resume();
     failed = (*session)->Begin(request);

@@ -77,7 +77,7 @@ void ExpectAsWritten(const Json& json, const char* isa) {
   const Json& expected = json.at("expected");
   EXPECT_EQ(verified->accepted, expected.at("accepted").get<int>());
   EXPECT_EQ(verified->next, expected.at("next").get<std::int32_t>());
-  EXPECT_EQ(NameOf(verified->kind), expected.at("kind").get<std::string>());
+  EXPECT_EQ(NameOf(verified->origin), expected.at("kind").get<std::string>());
 }
 
 // Instruction sets that this library or this machine lacks are left out.

@@ -99,8 +99,8 @@ Json OverheadJson(const Bench& bench) {
                {"barrier_us", o.barrier_us},
                {"target_barriers", o.target_barriers},
                {"draft_barriers", o.draft_barriers},
-               {"judged_rows", o.judged_rows},
-               {"judge_us", o.judge_us},
+               {"judged_rows", o.verified_rows},
+               {"judge_us", o.verify_us},
                {"draw_us", o.draw_us},
                {"target_us", o.target_us()},
                {"target_share", bench.target_overhead()}};
@@ -164,19 +164,20 @@ std::string BenchJson(const Bench& bench) {
   const int k = engine.num_speculative_tokens, context = bench.context();
   const BenchRow& first = runs.batches.front();
   const Json row = Row(first, k);
-  Json json = {{"machine", MachineJson(bench)},
-               {"model", BenchModelJson(engine.target)},
-               {"draft_model", engine.draft ? BenchModelJson(*engine.draft) : Json(nullptr)},
-               {"verify_us", ByRows(bench.measured.target, context, 1)},
-               {"verify_ratio", ByRows(bench.measured.target, context, bench.one_row_us())},
-               {"decode_gb_per_s", bench.weights_gb_per_s(bench.measured.target.front())},
-               {"draft_us", ByRows(bench.measured.draft, context, 1)},
-               {"prompt_tokens_per_second", bench.measured.prompt_tokens_per_second.median},
-               {"plain", row["plain"]},
-               {"speculative", row["speculative"]},
-               {"speedup", row["speedup"]},
-               {"identical", runs.identical ? Json(*runs.identical) : Json(nullptr)},
-               {"prompts", bench.n_prompts}};
+  Json json = {
+      {"machine", MachineJson(bench)},
+      {"model", BenchModelJson(engine.target)},
+      {"draft_model", engine.draft_model ? BenchModelJson(*engine.draft_model) : Json(nullptr)},
+      {"verify_us", ByRows(bench.measured.target, context, 1)},
+      {"verify_ratio", ByRows(bench.measured.target, context, bench.one_row_us())},
+      {"decode_gb_per_s", bench.weights_gb_per_s(bench.measured.target.front())},
+      {"draft_us", ByRows(bench.measured.draft, context, 1)},
+      {"prompt_tokens_per_second", bench.measured.prompt_tokens_per_second.median},
+      {"plain", row["plain"]},
+      {"speculative", row["speculative"]},
+      {"speedup", row["speedup"]},
+      {"identical", runs.identical ? Json(*runs.identical) : Json(nullptr)},
+      {"prompts", bench.n_prompts}};
   json["batch"] = first.batch;
   json["tokens"] = bench.request->max_new_tokens;
   json["temperature"] = bench.request->sampling.temperature;

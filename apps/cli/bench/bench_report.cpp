@@ -43,12 +43,12 @@ std::string Head(const Bench& bench) {
                    fmt::format(", {} MB of weights",
                                Short(static_cast<double>(engine.target.weight_bytes) / 1e6)));
   const std::string method = fmt::format("{}, K {}", engine.method, engine.num_speculative_tokens);
-  for (const DrafterSummary& draft : engine.drafts)
+  for (const DrafterSummary& draft : engine.drafters)
     out += ModelLine("drafter", draft.model,
-                     engine.drafts.size() > 1 ? "; " + draft.name : "; " + method);
-  if (engine.drafts.size() > 1)
+                     engine.drafters.size() > 1 ? "; " + draft.name : "; " + method);
+  if (engine.drafters.size() > 1)
     out += fmt::format("          {}\n", method);
-  else if (engine.drafts.empty())
+  else if (engine.drafters.empty())
     out += fmt::format("drafter   {}\n", engine.method == "none" ? "none" : method);
   return out;
 }
@@ -111,8 +111,9 @@ std::string OverheadText(const Bench& bench) {
       "overhead  a barrier {} us, dispatch {} us, verifying {} {} {} us, a draw {} us\n"
       "          plain step: {} ({} barriers)",
       Range(bench.measured.prompt_tokens_per_second), bench.measured.prompt_rows,
-      Short(o.barrier_us), Short(o.dispatch_us), o.judged_rows, o.judged_rows == 1 ? "row" : "rows",
-      Short(o.judge_us), Short(o.draw_us), Percent(bench.target_overhead()), o.target_barriers);
+      Short(o.barrier_us), Short(o.dispatch_us), o.verified_rows,
+      o.verified_rows == 1 ? "row" : "rows", Short(o.verify_us), Short(o.draw_us),
+      Percent(bench.target_overhead()), o.target_barriers);
   if (const auto share = bench.draft_overhead())
     out += fmt::format("; one more draft: {} ({} barriers)", Percent(*share), o.draft_barriers);
   return out + "\n";

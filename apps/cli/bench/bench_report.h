@@ -11,7 +11,7 @@
 #include "cli/bench/bench_runs.h"
 #include "cli/machine.h"
 #include "foretoken/engine.h"
-#include "foretoken/engine_counts.h"
+#include "foretoken/stats.h"
 
 namespace foretoken::cli {
 
@@ -37,10 +37,10 @@ struct Bench {
   // The share of a step of plain decoding, and of one more draft, that is not the passes'
   // arithmetic.
   double target_overhead() const {
-    return measured.overhead.target_us() / (one_row_us() + measured.overhead.judge_us);
+    return measured.overhead.target_us() / (one_row_us() + measured.overhead.verify_us);
   }
   std::optional<double> draft_overhead() const {
-    if (one_draft() == nullptr || engine->draft == nullptr) return std::nullopt;
+    if (one_draft() == nullptr || engine->draft_model == nullptr) return std::nullopt;
     return measured.overhead.draft_us() / one_draft()->us.median;
   }
 };

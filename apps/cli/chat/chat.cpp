@@ -43,8 +43,8 @@ Status ChooseTemplate(ChatSession& session) {
 std::string Greeting(const ChatSession& session, const EngineSummary& engine) {
   const std::string drafter =
       engine.method == "none" ? "no drafter"
-      : engine.draft ? fmt::format("drafter {} ({})", engine.method, DraftFileNames(engine))
-                     : fmt::format("drafter {}", engine.method);
+      : engine.draft_model ? fmt::format("drafter {} ({})", engine.method, DraftFileNames(engine))
+                           : fmt::format("drafter {}", engine.method);
   return fmt::format(
       "{}, {}; seed {}\n{}\n/help tells the commands, Ctrl-C stops an answer, "
       "Ctrl-D ends\n\n",

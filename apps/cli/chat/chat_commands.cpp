@@ -12,8 +12,8 @@
 
 #include "cli/generate/generation.h"
 #include "cli/terminal.h"
-#include "foretoken/nearest_name.h"
-#include "foretoken/sampling_presets.h"
+#include "config/nearest_name.h"
+#include "foretoken/request.h"
 #include "settings/values.h"
 
 namespace foretoken::cli {
@@ -148,7 +148,7 @@ Reply Gamma(ChatSession& session, const Words& words) {
   FORETOKEN_CHECK_OK(WantNumber(words, 1, "/gamma K"));
   FORETOKEN_TRY(const auto k, settings::ParseInteger(words[0], 0, 64));
   session.request.speculative.num_speculative_tokens = static_cast<int>(k);
-  const bool fixed = session.engines.options().speculative.lookahead == "fixed";
+  const bool fixed = session.engines.options().speculative.controller == "fixed";
   return fmt::format("gamma: {} drafted tokens a round{}{}\n", k, fixed ? "" : " at most",
                      k == 0 ? ": plain decoding" : "");
 }

@@ -21,7 +21,7 @@ Result<Engine*> ChatEngines::Drafter() {
   if (drafter_) return drafter_.get();
   std::vector<std::string> files = options_.DraftFiles();
   if (target_ && files.empty())
-    for (const DrafterSummary& draft : target_->summary().drafts)
+    for (const DrafterSummary& draft : target_->summary().drafters)
       if (draft.model.path != options_.model) files.push_back(draft.model.path);
   if (files.empty())
     return Fail(ErrorCode::kNotFound,

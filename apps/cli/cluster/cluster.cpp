@@ -67,7 +67,7 @@ class ModelMeasurer {
 
   Result<ClusterModel> Measure() {
     EngineOptions options = settings_.generation.engine;
-    options.speculative.lookahead = "fixed";
+    options.speculative.controller = "fixed";
     if (settings_.default_length) options.speculative.num_speculative_tokens = kMostDrafts;
     FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings_));
     FORETOKEN_TRY(std::unique_ptr<Engine> engine, OpenEngine(options, settings_.generation.quiet));

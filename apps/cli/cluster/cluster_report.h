@@ -9,7 +9,7 @@
 
 #include "cli/pair/pair_estimate.h"
 #include "foretoken/engine.h"
-#include "foretoken/tools/cluster.h"
+#include "loader/ranks/cluster.h"
 
 namespace foretoken::cli {
 

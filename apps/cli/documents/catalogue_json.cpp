@@ -44,7 +44,7 @@ Json JsonOf(const ControllerInfo& row) {
           {"aliases", row.aliases},
           {"help", row.help},
           {"length", row.length},
-          {"default", row.name == SpeculativeOptions().lookahead},
+          {"default", row.name == SpeculativeOptions().controller},
           {"default_k", row.default_k},
           {"weighs_costs", row.weighs_costs},
           {"follows_load", row.follows_load}};

@@ -11,8 +11,8 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
-#include "foretoken/nearest_name.h"
-#include "foretoken/version.h"
+#include "config/nearest_name.h"
+#include "foretoken/catalogue.h"
 #include "settings/help_text.h"
 #include "settings/setters.h"
 

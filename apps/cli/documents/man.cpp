@@ -2,13 +2,13 @@
 // foretoken man: manual pages, printed or written into a folder.
 #include <fmt/format.h>
 
+#include "base/files/text_file.h"
 #include "cli/documents/help.h"
 #include "cli/documents/man_page.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
-#include "foretoken/text_file.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {

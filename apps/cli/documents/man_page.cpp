@@ -7,7 +7,7 @@
 #include <cctype>
 #include <string_view>
 
-#include "foretoken/version.h"
+#include "foretoken/catalogue.h"
 
 namespace foretoken::cli {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/files/inspection.h"
+#include "settings/option_flags.h"
 
 #include <algorithm>
 
@@ -18,7 +19,7 @@ Inspection Inspect(ModelFile& file, const std::string& path, int context_size) {
   inspection.file_bytes = file.file_bytes();
   inspection.parameters = file.parameters();
   inspection.type = file.type();
-  inspection.obstacle = file.obstacle();
+  inspection.obstacle = settings::InFlags(file.obstacle());
   inspection.drafts_as = file.drafts_as();
   inspection.whole_model = file.is_whole_model();
   if (inspection.whole_model && inspection.obstacle.empty())
@@ -31,7 +32,7 @@ Inspection Inspect(ModelFile& file, const std::string& path, int context_size) {
   if (auto tokenizer = file.DescribeTokenizer()) {
     inspection.tokenizer = *std::move(tokenizer);
   } else {
-    inspection.tokenizer_obstacle = tokenizer.error().message;
+    inspection.tokenizer_obstacle = settings::InFlags(tokenizer.error().message);
   }
   for (const TensorSummary& tensor : inspection.tensors) {
     auto total = std::find_if(inspection.types.begin(), inspection.types.end(),

@@ -10,6 +10,7 @@
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
 #include "settings/flag_set.h"
+#include "settings/option_flags.h"
 #include "settings/setters.h"
 
 namespace foretoken::cli {
@@ -47,6 +48,7 @@ Status TakePositional(QuantizeSettings& s, const std::string& argument) {
 }
 
 settings::FlagSet QuantizeFlags(QuantizeSettings& s) {
+  using settings::Sets;
   using settings::StoreText;
   using settings::StoreTrue;
   settings::FlagSet flags(
@@ -58,29 +60,31 @@ settings::FlagSet QuantizeFlags(QuantizeSettings& s) {
           fmt::join(QuantizeTypes(), ", ")));
   flags.SetPositional("IN OUT TYPE",
                       [&s](const std::string& argument) { return TakePositional(s, argument); });
-  flags.Add({"Flags",
-             {{{"-t", "--threads"},
-               "N",
-               "number of threads; default: $FORETOKEN_THREADS, or else the number of cores",
-               settings::StoreInteger(s.options.threads, 1, kMostThreads)},
-              {{"--allow-requantize"},
-               "",
-               "also quantise tensors that are already quantised; they lose more than from F16",
-               StoreTrue(s.options.allow_requantize)},
-              {{"--pure"},
-               "",
-               "write all matrices in TYPE itself, not in a mix of types",
-               StoreTrue(s.options.pure)},
-              {{"--output-tensor-type"},
-               "TYPE",
-               "number type of the output head",
-               StoreText(s.options.output_tensor_type)},
-              {{"--token-embedding-type"},
-               "TYPE",
-               "number type of the token embedding",
-               StoreText(s.options.token_embedding_type)},
-              {{"--json"}, "", "one JSON object on standard output", StoreTrue(s.json)},
-              {{"-q", "--quiet"}, "", "print no progress and no summary", StoreTrue(s.quiet)}}});
+  flags.Add(
+      {"Flags",
+       {{{"-t", "--threads"},
+         "N",
+         "number of threads; default: $FORETOKEN_THREADS, or else the number of cores",
+         settings::StoreInteger(s.options.threads, 1, kMostThreads)},
+        Sets("QuantizeOptions::allow_requantize",
+             {{"--allow-requantize"},
+              "",
+              "also quantise tensors that are already quantised; they lose more than from F16",
+              StoreTrue(s.options.allow_requantize)}),
+        {{"--pure"},
+         "",
+         "write all matrices in TYPE itself, not in a mix of types",
+         StoreTrue(s.options.pure)},
+        {{"--output-tensor-type"},
+         "TYPE",
+         "number type of the output head",
+         StoreText(s.options.output_tensor_type)},
+        {{"--token-embedding-type"},
+         "TYPE",
+         "number type of the token embedding",
+         StoreText(s.options.token_embedding_type)},
+        {{"--json"}, "", "one JSON object on standard output", StoreTrue(s.json)},
+        {{"-q", "--quiet"}, "", "print no progress and no summary", StoreTrue(s.quiet)}}});
   flags.AddAbsent("--imatrix", "files are quantised without an importance matrix");
   flags.AddAbsent("--tensor-type", "see --output-tensor-type and --token-embedding-type");
   flags.AddAbsent("--leave-output-tensor", "name its type with --output-tensor-type");
@@ -121,7 +125,8 @@ int RunQuantize(const Arguments& arguments) {
   const InterruptGuard guard;
   const auto report = Quantize(settings);
   if (!report && InterruptGuard::interrupted()) return kInterrupted;
-  if (!report) return ReportError(report.error());
+  if (!report)
+    return ReportError({report.error().code, settings::InFlags(report.error().message, flags)});
   const QuantizeOptions& options = settings.options;
   if (settings.json) {
     output.Write(QuantizationJson(*report, options.input, options.output));

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "foretoken/engine.h"
-#include "foretoken/engine_counts.h"
+#include "foretoken/stats.h"
 
 namespace foretoken::cli {
 

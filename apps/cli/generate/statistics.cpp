@@ -54,7 +54,7 @@ std::string DrafterLine(const Generation& generation) {
   if (engine.num_speculative_tokens == 0 || engine.method == "none") {
     return "  drafter   none: plain decoding\n";
   }
-  const std::string file = engine.draft ? fmt::format(" ({})", DraftFileNames(engine)) : "";
+  const std::string file = engine.draft_model ? fmt::format(" ({})", DraftFileNames(engine)) : "";
   const char* exactness = !generation.completion->lossless ? "lossy"
                           : generation.greedy ? "lossless: the same text as plain decoding"
                           : KeepsText(generation.strategy)
@@ -166,10 +166,10 @@ std::string StartLine(const EngineSummary& engine, const SpeculativeUse& use, bo
           ? fmt::format("greedy, which every strategy is at temperature 0 ({} too)",
                         engine.strategy)
           : engine.strategy;
-  const std::string file = engine.draft ? fmt::format(" ({})", DraftFileNames(engine)) : "";
+  const std::string file = engine.draft_model ? fmt::format(" ({})", DraftFileNames(engine)) : "";
   return fmt::format(
       "speculation: {}{}; K {}{}, {}; verified by {}; {}\n", engine.method, file,
-      engine.lookahead == "fixed" ? "" : "at most ", engine.num_speculative_tokens, use.lookahead,
+      engine.controller == "fixed" ? "" : "at most ", engine.num_speculative_tokens, use.controller,
       strategy,
       engine.lossless || replaced ? "lossless" : "LOSSY: the text has another distribution");
 }

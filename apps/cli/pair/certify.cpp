@@ -55,7 +55,7 @@ settings::FlagGroup CertifyingFlags(CertifySettings& settings) {
 settings::FlagSet CertifyFlags(CertifySettings& settings) {
   settings::GenerateSettings& generation = settings.generation;
   generation.request.max_new_tokens = 64;
-  generation.engine.speculative.lookahead = "fixed";  // else K would only be the most
+  generation.engine.speculative.controller = "fixed";  // else K would only be the most
   settings::FlagSet flags(
       "certify [-m MODEL] [-md DRAFT] [flags]",
       "Shows on your own models that speculation changes nothing: texts of temperature 0, and "

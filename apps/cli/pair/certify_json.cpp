@@ -72,21 +72,22 @@ std::string CertificationJson(const Certification& c) {
   const EngineSummary& engine = *c.engine;
   Json rows = Json::array();
   for (const EqualityRow& row : c.equality.rows) rows.push_back(RowJson(row));
-  Json json = {{"certificate", Name(c.certificate())},
-               {"proved", c.proved()},
-               {"not_proved", c.not_proved()},
-               {"strategy", c.strategy},
-               {"model", CertifiedModelJson(engine.target)},
-               {"draft_model", engine.draft ? CertifiedModelJson(*engine.draft) : Json(nullptr)},
-               {"draft_models", DraftsJson(engine)},
-               {"method", engine.method},
-               {"isa", engine.isa},
-               {"threads", engine.threads},
-               {"prompts", c.prompts},
-               {"tokens", c.request->max_new_tokens},
-               {"temperature", c.request->sampling.temperature},
-               {"seed", c.request->seed},
-               {"runs", std::move(rows)}};
+  Json json = {
+      {"certificate", Name(c.certificate())},
+      {"proved", c.proved()},
+      {"not_proved", c.not_proved()},
+      {"strategy", c.strategy},
+      {"model", CertifiedModelJson(engine.target)},
+      {"draft_model", engine.draft_model ? CertifiedModelJson(*engine.draft_model) : Json(nullptr)},
+      {"draft_models", DraftsJson(engine)},
+      {"method", engine.method},
+      {"isa", engine.isa},
+      {"threads", engine.threads},
+      {"prompts", c.prompts},
+      {"tokens", c.request->max_new_tokens},
+      {"temperature", c.request->sampling.temperature},
+      {"seed", c.request->seed},
+      {"runs", std::move(rows)}};
   json["first_difference"] = c.equality.first ? DifferenceJson(*c.equality.first) : Json(nullptr);
   json["sampled_left_out"] = c.equality.sampled_left_out;
   json["law"] = c.law ? LawJson(*c.law) : Json(nullptr);

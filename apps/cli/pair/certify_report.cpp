@@ -16,7 +16,7 @@ std::string Head(const Certification& c) {
   const EngineSummary& engine = *c.engine;
   std::string out = fmt::format("model     {}: {}, {}\n", FileName(engine.target.path),
                                 engine.target.architecture, engine.target.type);
-  out += fmt::format("drafter   {}{}{}\n", engine.method, engine.draft ? ": " : "",
+  out += fmt::format("drafter   {}{}{}\n", engine.method, engine.draft_model ? ": " : "",
                      DraftFileNames(engine));
   out += fmt::format("machine   {}, {} {}\n", engine.isa, engine.threads,
                      engine.threads == 1 ? "thread" : "threads");

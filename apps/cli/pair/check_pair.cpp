@@ -10,9 +10,10 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
-#include "foretoken/methods.h"
-#include "foretoken/tools/found_drafts.h"
+#include "draft/methods.h"
+#include "foretoken/tools/model_file.h"
 #include "settings/llama_flags.h"
+#include "settings/option_flags.h"
 
 namespace foretoken::cli {
 namespace {
@@ -70,10 +71,10 @@ struct Pair {
 // What an engine finds in and beside the model's file, each draft by itself.
 Result<std::vector<Pair>> FoundPairs(const CheckPairSettings& settings) {
   const EngineOptions& options = settings.generation.engine;
-  FORETOKEN_TRY(const FoundDrafts found, FindDrafts(options));
+  FORETOKEN_TRY(const FoundDrafters found, FindDrafters(options));
   std::vector<std::string> others = found.notices;
   others.insert(others.end(), found.details.begin(), found.details.end());
-  if (found.drafts.empty())
+  if (found.drafters.empty())
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("-md: no draft is given, and none that fits is beside the model{}; name "
@@ -82,7 +83,7 @@ Result<std::vector<Pair>> FoundPairs(const CheckPairSettings& settings) {
   if (!settings.generation.quiet)
     for (const std::string& other : others) ReportNotice(other);
   std::vector<Pair> pairs;
-  for (const auto& [method, path] : found.drafts) {
+  for (const auto& [method, path] : found.drafters) {
     Pair& pair = pairs.emplace_back(Pair{options, path});
     pair.options.speculative.method = method;
     if (path != options.model) pair.options.draft_model = path;
@@ -111,12 +112,12 @@ class PairMeasurer {
   // engine is opened after this one is closed: both together might not fit into memory.
   Result<PairMeasurement> All(std::unique_ptr<Engine> engine) {
     PairMeasurement m;
-    m.lookahead = engine->summary().lookahead;
+    m.controller = engine->summary().controller;
     m.most = engine->summary().num_speculative_tokens;
     FORETOKEN_TRY(m.as_set, Decode(*engine, m.most, "as set"));
     EngineOptions options = settings_.generation.engine;
-    if (m.lookahead != "fixed") {
-      options.speculative.lookahead = "fixed";
+    if (m.controller != "fixed") {
+      options.speculative.controller = "fixed";
       options.speculative.num_speculative_tokens = m.most;
       engine.reset();
       FORETOKEN_TRY(engine, Engine::Open(options));
@@ -202,7 +203,7 @@ Result<bool> CheckOne(CheckPairSettings settings, const std::string& draft,
     if (!engine && engine.error().code == ErrorCode::kInvalidArgument)
       return Fail(std::move(engine).error());
     if (!engine)
-      check.obstacle = engine.error().message;
+      check.obstacle = settings::InFlags(engine.error().message);
     else {
       FORETOKEN_CHECK_OK(ReadSamplingTexts(**engine, settings.generation));
       ReportIdleSettings(settings.generation, (*engine)->UseFor(settings.generation.request));

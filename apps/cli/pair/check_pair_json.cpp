@@ -41,7 +41,7 @@ Json MeasuredJson(const PairMeasurement& m) {
                {"best_k", e.best.k},
                {"best_speedup", m.best ? m.best->speedup->median : 1.0}};
   json["break_even_acceptance"] = e.break_even ? Json(*e.break_even) : Json(nullptr);
-  json["lookahead"] = m.lookahead;
+  json["lookahead"] = m.controller;
   json["as_set"] = Json::parse(BenchRowJson(m.as_set, m.most));
   json["best"] = m.best ? Json::parse(BenchRowJson(*m.best, e.best.k)) : Json(nullptr);
   return json;
@@ -78,7 +78,7 @@ std::string PairJson(const PairCheck& check) {
                {"temperature", check.request->sampling.temperature},
                {"seed", check.request->seed}};
   if (check.fit.draft)
-    json["draft_model"] = FileJson(*check.fit.draft, engine ? engine->draft.get() : nullptr);
+    json["draft_model"] = FileJson(*check.fit.draft, engine ? engine->draft_model.get() : nullptr);
   else
     json["vocabulary"] = nullptr;
   if (check.fit.map) json["vocabulary"]["map"] = MapJson(check);

@@ -63,7 +63,7 @@ std::string MemoryLines(const EngineSummary& engine) {
                        Mega(model.weight_bytes), Mega(model.cache_bytes), model.context_size);
   };
   std::string out = "\nmemory\n" + line("model", engine.target);
-  if (engine.draft) out += line("drafter", *engine.draft);
+  if (engine.draft_model) out += line("drafter", *engine.draft_model);
   return out;
 }
 
@@ -127,7 +127,7 @@ std::string RunLines(const PairCheck& check) {
                   check.request->max_new_tokens,
                   check.repeats == 1 ? "once" : fmt::format("{} times", check.repeats));
   out += RunLine("plain", m.as_set.plain, nullptr) +
-         RunLine(fmt::format("{}, K {}", m.lookahead, m.most), *m.as_set.speculative,
+         RunLine(fmt::format("{}, K {}", m.controller, m.most), *m.as_set.speculative,
                  &*m.as_set.speedup);
   if (m.best)
     out += RunLine(fmt::format("fixed, K {}", m.estimate.best.k), *m.best->speculative,
@@ -145,7 +145,7 @@ std::string PairCheck::Recommendation() const {
   const std::string how =
       m.BestIsFaster()
           ? fmt::format("--lookahead fixed --num-speculative-tokens {}", m.estimate.best.k)
-          : fmt::format("--lookahead {}", m.lookahead);
+          : fmt::format("--lookahead {}", m.controller);
   const std::string gain = fmt::format("{} times the speed of plain decoding", Times(speedup));
   if (speedup.median >= kWorthwhileSpeedup)
     return fmt::format("Use it, with {}: {} for texts like these.", how, gain);

@@ -18,10 +18,10 @@ namespace foretoken::cli {
 // Measurements of the loaded pair.
 struct PairMeasurement {
   std::unique_ptr<Engine> engine;
-  std::string lookahead;  // of the user's options
-  int most = 0;           // drafts of a round
-  BenchRow as_set;        // decoded as those options say: what `bench` measures
-  PairEstimate estimate;  // of fixed lengths
+  std::string controller;  // of the user's options
+  int most = 0;            // drafts of a round
+  BenchRow as_set;         // decoded as those options say: what `bench` measures
+  PairEstimate estimate;   // of fixed lengths
   // Decoded with the fixed length that has the best estimate; absent if none pays.
   std::optional<BenchRow> best;
 

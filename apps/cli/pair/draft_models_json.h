@@ -11,7 +11,7 @@ namespace foretoken::cli {
 // In the order of their files, by the names that statistics and requests use.
 inline nlohmann::ordered_json DraftsJson(const EngineSummary& engine) {
   auto drafts = nlohmann::ordered_json::array();
-  for (const DrafterSummary& draft : engine.drafts)
+  for (const DrafterSummary& draft : engine.drafters)
     drafts.push_back({{"name", draft.name},
                       {"method", draft.method},
                       {"path", draft.model.path},

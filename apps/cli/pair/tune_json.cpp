@@ -30,7 +30,7 @@ Json TrialJson(const Tuning& tuning, const TuneTrial& trial) {
   const TunedDrafter& drafter = tuning.drafters[trial.drafter];
   return {{"method", drafter.method},
           {"draft_model", drafter.file},
-          {"lookahead", trial.lookahead},
+          {"lookahead", trial.controller},
           {"k", trial.k},
           {"tokens_per_second", SpreadJson(trial.tokens_per_second())},
           {"speedup", SpreadJson(trial.speedup())}};

@@ -55,7 +55,7 @@ std::string TrialTable(const Tuning& tuning) {
   for (const TuneTrial& trial : tuning.trials) {
     const TunedDrafter& drafter = tuning.drafters[trial.drafter];
     out += fmt::format("  {:<11} {:<32} {:<11} {:>3} {:>10} {:>18}\n", drafter.method,
-                       FileOf(drafter), trial.lookahead, trial.k,
+                       FileOf(drafter), trial.controller, trial.k,
                        Figure(trial.tokens_per_second().median, 4), Interval(trial.speedup()));
   }
   return out;
@@ -70,7 +70,7 @@ std::string Recommendation(const Tuning& tuning) {
       "recommended: {}--spec-type {} --lookahead {} --num-speculative-tokens {}\n"
       "             speed-up {} in runs of its own\n",
       drafter.file.empty() ? "" : fmt::format("-md {} ", drafter.file), drafter.method,
-      best.lookahead, best.k, Interval(best.speedup()));
+      best.controller, best.k, Interval(best.speedup()));
 }
 
 }  // namespace

@@ -70,13 +70,13 @@ class Tuner {
   }
 
   // A new engine for each trial, so that the controller has learned nothing from others.
-  Result<std::unique_ptr<Engine>> Open(const TunedDrafter* drafter, const std::string& lookahead,
+  Result<std::unique_ptr<Engine>> Open(const TunedDrafter* drafter, const std::string& controller,
                                        int k) const {
     EngineOptions options = plan_.options;
     options.draft_model = drafter != nullptr ? drafter->file : "";
     options.speculative.draft_models.clear();
     options.speculative.method = drafter != nullptr ? drafter->method : "none";
-    options.speculative.lookahead = lookahead;
+    options.speculative.controller = controller;
     options.speculative.num_speculative_tokens = k;
     return Engine::Open(std::move(options));
   }
@@ -151,9 +151,9 @@ class Tuner {
   // As bench: plain and with drafts in turn, on one engine that has run before.
   Status Run(TuneTrial& trial, int repeat, const char* what) {
     const TunedDrafter& drafter = tuning_.drafters[trial.drafter];
-    Show(fmt::format("{} {}, {}", what, Shown(drafter), trial.lookahead),
+    Show(fmt::format("{} {}, {}", what, Shown(drafter), trial.controller),
          static_cast<std::size_t>(repeat), static_cast<std::size_t>(plan_.repeats));
-    FORETOKEN_TRY(const auto engine, Open(&drafter, trial.lookahead, trial.k));
+    FORETOKEN_TRY(const auto engine, Open(&drafter, trial.controller, trial.k));
     FORETOKEN_TRY(const BenchRuns runs,
                   RunInTurn(*engine, PlanOf(plan_.request, plan_.prompts, 1)));
     const BenchRow& row = runs.batches.front();
@@ -194,7 +194,7 @@ Result<Profile> ProfileOf(const Tuning& tuning, const std::string& target) {
   if (tuning.recommended) {
     const TuneTrial& best = *tuning.recommended;
     const TunedDrafter& drafter = tuning.drafters[best.drafter];
-    profile.recommendation = {drafter.method, FileName(drafter.file), best.k, best.lookahead,
+    profile.recommendation = {drafter.method, FileName(drafter.file), best.k, best.controller,
                               best.speedup().median};
   }
   return profile;

@@ -34,7 +34,7 @@ struct TunedDrafter {
 // A drafter, a controller and a K, run beside plain decoding.
 struct TuneTrial {
   std::size_t drafter = 0;  // index in Tuning::drafters
-  std::string lookahead;
+  std::string controller;
   int k = 0;                            // the most, if a controller chooses
   std::vector<double> speedups, rates;  // of each repeat
 

@@ -21,7 +21,7 @@ constexpr int kMostTokens = 64, kAllTokens = 8;  // `all` is 0 to 8
 struct ReplaySettings {
   std::string file;
   std::optional<int> num_speculative_tokens;  // none: all
-  std::string lookahead;                      // "": all
+  std::string controller;                     // "": all
   bool json = false;
 };
 
@@ -51,7 +51,7 @@ settings::FlagSet ReplayFlags(ReplaySettings& s) {
         {{"--lookahead"},
          "NAME",
          "only this controller: fixed, ewma, heuristic or cost-model",
-         settings::StoreText(s.lookahead)},
+         settings::StoreText(s.controller)},
         {{"--json"}, "", "one JSON object on standard output", settings::StoreTrue(s.json)}}});
   flags.SetExamples(
       {"foretoken generate -p \"Once upon a time\" --lookahead fixed --record run.jsonl",
@@ -63,23 +63,23 @@ settings::FlagSet ReplayFlags(ReplaySettings& s) {
 std::vector<ReplayOptions> Choices(const ReplaySettings& s,
                                    const std::vector<MeasuredSetting>& measured) {
   std::vector<ReplayOptions> choices = {{.num_speculative_tokens = 0}};
-  const auto add = [&choices](const std::string& lookahead, int k) {
+  const auto add = [&choices](const std::string& controller, int k) {
     const auto same = [&](const ReplayOptions& o) {
-      return o.num_speculative_tokens == k && (k == 0 || o.lookahead == lookahead);
+      return o.num_speculative_tokens == k && (k == 0 || o.controller == controller);
     };
     if (std::none_of(choices.begin(), choices.end(), same))
-      choices.push_back({.num_speculative_tokens = k, .lookahead = lookahead});
+      choices.push_back({.num_speculative_tokens = k, .controller = controller});
   };
-  const std::string fixed = s.lookahead.empty() ? "fixed" : s.lookahead;
+  const std::string fixed = s.controller.empty() ? "fixed" : s.controller;
   const int most = s.num_speculative_tokens.value_or(kAllTokens);
   if (fixed == "fixed")
     for (int k = s.num_speculative_tokens.value_or(0); k <= most; ++k) add(fixed, k);
-  for (const char* lookahead : {"ewma", "heuristic", "cost-model"})
-    if (s.lookahead.empty() || s.lookahead == lookahead) add(lookahead, most);
+  for (const char* controller : {"ewma", "heuristic", "cost-model"})
+    if (s.controller.empty() || s.controller == controller) add(controller, most);
   if (fixed != "fixed") add(fixed, most);  // another controller is an error of the replay
-  const bool all = s.lookahead.empty() && !s.num_speculative_tokens;
+  const bool all = s.controller.empty() && !s.num_speculative_tokens;
   for (const MeasuredSetting& m : measured)
-    if (all && m.lookahead != "batch-size") add(m.lookahead, m.num_speculative_tokens);
+    if (all && m.controller != "batch-size") add(m.controller, m.num_speculative_tokens);
   return choices;
 }
 

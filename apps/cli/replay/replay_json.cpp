@@ -22,7 +22,7 @@ void PutTally(Json& object, const ReplayTally& tally) {
 
 Json MeasuredJson(const MeasuredSetting& measured) {
   Json json = {{"method", measured.method},
-               {"lookahead", measured.lookahead},
+               {"lookahead", measured.controller},
                {"num_speculative_tokens", measured.num_speculative_tokens},
                {"requests", measured.requests}};
   PutTally(json, measured.tally);
@@ -31,12 +31,12 @@ Json MeasuredJson(const MeasuredSetting& measured) {
 
 Json RowJson(const ReplayReport& report, const ReplayRow& row) {
   const ReplayResult& result = row.result;
-  Json json = {{"lookahead", row.options.lookahead},
+  Json json = {{"lookahead", row.options.controller},
                {"num_speculative_tokens", row.options.num_speculative_tokens}};
   PutTally(json, result.tally);
   json["speedup"] = result.tally.tokens_per_second() / report.plain;
-  json["judged"] = result.judged;
-  json["by_lot"] = result.by_lot;
+  json["judged"] = result.verified;
+  json["by_lot"] = result.at_random;
   json["recorded_over_fit"] = result.recorded_over_fit;
   if (result.measured) json["measured_tokens_per_second"] = result.measured->tokens_per_second();
   return json;

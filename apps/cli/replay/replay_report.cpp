@@ -11,9 +11,9 @@
 namespace foretoken::cli {
 namespace {
 
-std::string NameOf(const std::string& lookahead, int k) {
+std::string NameOf(const std::string& controller, int k) {
   if (k == 0) return "plain";
-  return fmt::format(fmt::runtime(lookahead == "fixed" ? "{} K {}" : "{}, at most {}"), lookahead,
+  return fmt::format(fmt::runtime(controller == "fixed" ? "{} K {}" : "{}, at most {}"), controller,
                      k);
 }
 
@@ -34,7 +34,7 @@ std::string Head(const ReplayReport& report) {
     out += fmt::format(
         "measured  {}: {:.1f} tokens/s; {} requests, {} tokens in {} rounds, {} accepted\n",
         m.num_speculative_tokens == 0 ? "plain"
-                                      : NameOf(OnOneLine(m.lookahead), m.num_speculative_tokens),
+                                      : NameOf(OnOneLine(m.controller), m.num_speculative_tokens),
         m.tally.tokens_per_second(), m.requests, m.tally.tokens, m.tally.rounds,
         Percent(m.tally.acceptance_rate()));
   return out;
@@ -44,9 +44,9 @@ std::string Head(const ReplayReport& report) {
 std::string Foot(const ReplayReport& report) {
   double share = 0;
   for (const ReplayRow& row : report.rows)
-    if (row.result.judged > 0)
-      share = std::max(
-          share, static_cast<double>(row.result.by_lot) / static_cast<double>(row.result.judged));
+    if (row.result.verified > 0)
+      share = std::max(share, static_cast<double>(row.result.at_random) /
+                                  static_cast<double>(row.result.verified));
   return fmt::format(
       "\n* the recorded setting. Verdicts that the trace lacks are decided at random, at most "
       "{:.1f} "
@@ -69,7 +69,7 @@ std::string Line(const ReplayReport& report, const ReplayRow& row) {
 }  // namespace
 
 std::string ReplayRow::name() const {
-  return NameOf(options.lookahead, options.num_speculative_tokens);
+  return NameOf(options.controller, options.num_speculative_tokens);
 }
 
 std::string ReplayTable(const ReplayReport& report) {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "foretoken/comma_list.h"
-#include "foretoken/text_file.h"
+#include "base/comma_list.h"
+#include "base/files/text_file.h"
 #include "settings/llama_flags.h"
 #include "settings/setters.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "foretoken/nearest_name.h"
+#include "config/nearest_name.h"
 
 namespace foretoken::server {
 namespace {

@@ -8,9 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "draft/methods.h"
 #include "foretoken/catalogue.h"
-#include "foretoken/methods.h"
-#include "foretoken/version.h"
 #include "server/api/stats_json.h"
 #include "server/net/sse.h"
 
@@ -198,7 +197,7 @@ struct Together {
   Timings timings;
   DrafterCounts drafters;
   double actual_ms = 0, plain_ms = 0, queue_ms = 0, first_token_ms = 0;
-  std::string strategy, lookahead;
+  std::string strategy, controller;
   bool lossless = true;
   std::uint64_t seed = 0;
 };
@@ -227,7 +226,7 @@ Together Sum(std::span<const Choice> choices) {
     sum.queue_ms = std::max(sum.queue_ms, choice.end.queue_ms);
     sum.first_token_ms = std::max(sum.first_token_ms, choice.end.first_token_ms);
     sum.strategy = completion.strategy;
-    sum.lookahead = completion.lookahead;
+    sum.controller = completion.controller;
     sum.lossless = completion.lossless;
     sum.seed = completion.seed;
   }
@@ -277,7 +276,7 @@ OrderedJson RequestSpeculationJson(const ReplyFrame& frame, const Together& sum)
       {"method", frame.method},
       {"strategy", sum.strategy},
       {"lossless", sum.lossless},
-      {"lookahead", sum.lookahead.empty() ? frame.engine->lookahead : sum.lookahead},
+      {"lookahead", sum.controller.empty() ? frame.engine->controller : sum.controller},
       {"num_speculative_tokens", frame.num_speculative_tokens}};
   PutIfAny(json, "estimated_speedup", Speedup(sum.plain_ms, sum.actual_ms));
   PutStats(json, sum.speculation);
@@ -377,7 +376,7 @@ OrderedJson MetaJson(const ModelSummary& model) {
 // The names that requests and statistics use.
 OrderedJson DraftsJson(const EngineSummary& engine) {
   OrderedJson drafts = OrderedJson::array();
-  for (const DrafterSummary& draft : engine.drafts) {
+  for (const DrafterSummary& draft : engine.drafters) {
     OrderedJson json = {{"name", draft.name}, {"method", draft.method}};
     json.update(MetaJson(draft.model));
     drafts.push_back(std::move(json));
@@ -394,7 +393,7 @@ OrderedJson JsonOf(const ServedModel& served) {
                        {"aliases", served.aliases}};
   model["meta"] = MetaJson(engine.target);
   model["meta"]["chat_template"] = served.chats;
-  model["draft"] = engine.draft ? MetaJson(*engine.draft) : OrderedJson(nullptr);
+  model["draft"] = engine.draft_model ? MetaJson(*engine.draft_model) : OrderedJson(nullptr);
   model["drafts"] = DraftsJson(engine);
   return model;
 }
@@ -599,7 +598,7 @@ OrderedJson ChoicesJson(const EngineSummary& engine) {
 std::string SpeculationJson(const SpeculationState& state) {
   const EngineSummary& engine = *state.engine;
   OrderedJson json = {
-      {"method", engine.method},         {"lookahead", engine.lookahead},
+      {"method", engine.method},         {"lookahead", engine.controller},
       {"strategy", engine.strategy},     {"lossless", engine.lossless},
       {"strategies", engine.strategies}, {"num_speculative_tokens", engine.num_speculative_tokens},
       {"parallel", state.parallel},      {"running", state.load.running},

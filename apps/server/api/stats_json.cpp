@@ -19,7 +19,7 @@ void PutCounts(nlohmann::ordered_json& object, const SpeculationStats& stats) {
   if (const auto length = stats.mean_acceptance_length())
     object["mean_acceptance_length"] = *length;
   object["drafted_per_position"] = stats.drafted_per_position;
-  object["judged_per_position"] = stats.judged_per_position;
+  object["judged_per_position"] = stats.verified_per_position;
   object["accepted_per_position"] = stats.accepted_per_position;
   object["draft_forwards"] = stats.draft_forwards;
   object["target_forwards"] = stats.target_forwards;

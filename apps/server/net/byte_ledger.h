@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "foretoken/byte_counter.h"
+#include "foretoken/event_stream.h"
 
 namespace foretoken::server {
 

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "settings/option_flags.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -18,7 +20,8 @@ ApiError Unavailable(std::string message, std::string code) {
 
 }  // namespace
 
-ApiError OfEngine(const Error& error, bool chat) {
+ApiError OfEngine(const Error& of_library, bool chat) {
+  const Error error = {of_library.code, settings::InFlags(of_library.message)};
   if (error.code == ErrorCode::kNoMemory) return Unavailable(error.message, "out_of_memory");
   if (error.code == ErrorCode::kIo) return Unavailable(error.message, "model_file_changed");
   if (error.code == ErrorCode::kInvalidFile)  // the request is not to blame

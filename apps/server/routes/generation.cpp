@@ -13,6 +13,7 @@
 #include "server/net/client_address.h"
 #include "server/router.h"
 #include "server/routes/answer.h"
+#include "settings/option_flags.h"
 
 namespace foretoken::server {
 namespace {
@@ -71,7 +72,8 @@ Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& ca
       MergedObjects(format.template_kwargs_json, call.template_kwargs_json);
   auto tokens = service.engine.FormatChat(call.messages, format);
   if (tokens) return std::vector<Prompt>{*std::move(tokens)};
-  return Refuse({.message = "messages: " + tokens.error().message, .param = "messages"});
+  return Refuse(
+      {.message = "messages: " + settings::InFlags(tokens.error().message), .param = "messages"});
 }
 
 Echo EchoOf(const Service& service, const GenerationCall& call, const Prompt& prompt,

@@ -7,6 +7,7 @@
 #include "server/router.h"
 #include "server/routes/long_reply.h"
 #include "server/routes/routes.h"
+#include "settings/option_flags.h"
 
 namespace foretoken::server {
 namespace {
@@ -25,7 +26,8 @@ HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& lin
     format.template_kwargs_json =
         MergedObjects(format.template_kwargs_json, call->template_kwargs_json);
     auto written = engine.FormatChat(call->messages, format);
-    if (!written) return ErrorResponse(BadField("messages", written.error().message));
+    if (!written)
+      return ErrorResponse(BadField("messages", settings::InFlags(written.error().message)));
     tokens = *std::move(written);
   }
   // Nobody waits for it; the router answers.

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <string_view>
 
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
 
 namespace foretoken::train {
 namespace {

@@ -14,9 +14,9 @@
 #include <span>
 #include <string_view>
 
+#include "base/files/text_file.h"
 #include "base/rng.h"
 #include "foretoken/engine.h"
-#include "foretoken/text_file.h"
 #include "model/arch/registry.h"
 #include "train/run/machine.h"
 #include "train/run/progress_line.h"

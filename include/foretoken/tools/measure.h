@@ -43,14 +43,14 @@ struct StepOverhead {
   double dispatch_us = 0;  // handing a pass to all threads and waiting for the last
   double barrier_us = 0;   // one barrier of all threads within it
   int target_barriers = 0, draft_barriers = 0;  // in a pass; 0 if it runs on one thread
-  int judged_rows = 0;                          // K + 1
-  double judge_us = 0;                          // verifying them, with all drafts accepted
+  int verified_rows = 0;                        // K + 1
+  double verify_us = 0;                         // verifying them, with all drafts accepted
   double draw_us = 0;                           // a token from one row of logits
-  double target_us() const { return Meetings(target_barriers) + judge_us; }
-  double draft_us() const { return Meetings(draft_barriers) + draw_us; }
+  double target_us() const { return BarriersUs(target_barriers) + verify_us; }
+  double draft_us() const { return BarriersUs(draft_barriers) + draw_us; }
 
  private:
-  double Meetings(int barriers) const {
+  double BarriersUs(int barriers) const {
     return barriers == 0 ? 0 : dispatch_us + barriers * barrier_us;
   }
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/tools/model_file.h: reads a model file's metadata, tensors and tokenizer without loading it.
+// foretoken/tools/model_file.h: reads a model file's metadata, tensors and tokenizer without loading it,
+// and tells which drafters fit it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -9,9 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "foretoken/memory_needs.h"
+#include "foretoken/options.h"
 #include "foretoken/result.h"
-#include "foretoken/token_map.h"
 
 namespace foretoken {
 
@@ -28,7 +29,7 @@ struct TensorSummary {
 // Compares two vocabularies id by id. A model or head can draft for a target if nearly all of the
 // target's tokens have the same ids in its own vocabulary. The other tokens, padding or a few special
 // ones, are never drafted; where the text has them, the draft model reads another token. A draft model
-// of another vocabulary uses a map of tokens instead (token_map.h); a head cannot.
+// of another vocabulary uses a TokenMap instead; a head cannot.
 struct VocabularyDifference {
   int target = 0, draft = 0;            // numbers of tokens
   std::vector<std::int32_t> differing;  // ids with different texts in the two; ascending
@@ -41,6 +42,32 @@ struct VocabularyDifference {
   std::string Describe() const;
   // Why the two are not one vocabulary, with the words of Describe; "" if nearly all tokens are shared.
   std::string obstacle() const;
+};
+
+// How a draft model of another vocabulary reads and writes a target's tokens.
+//
+// Two tokens are a pair if they stand for the same bytes and are of the same kind: both text, or both
+// control tokens of one spelling. The tokens that begin a text are a pair too, and those that end one.
+// A draft model may draft the tokens of the pairs: its distribution over them, renormalised, is that
+// of the draft. It reads the target's text token by token: of a pair its own token, else its own
+// encoding of the token's bytes; a control token without a counterpart is left out. So every position
+// of the text has one reading, whatever follows.
+struct TokenMap {
+  struct Pair {
+    std::int32_t target = 0, draft = 0;
+  };
+  int target = 0, draft = 0;  // numbers of tokens
+  std::vector<Pair> pairs;    // ascending by the target's token; no token of either comes twice
+  // The draft's tokens for each of the target's, one behind the other; those of token t begin at
+  // begins[t] and end at begins[t + 1].
+  std::vector<std::int32_t> tokens;
+  std::vector<std::size_t> begins;
+
+  // REQUIRES: 0 <= token < target.
+  std::span<const std::int32_t> Reading(std::int32_t token) const {
+    const auto at = static_cast<std::size_t>(token);
+    return std::span(tokens).subspan(begins[at], begins[at + 1] - begins[at]);
+  }
 };
 
 // What an engine takes that runs one text with this model.
@@ -98,5 +125,20 @@ class ModelFile {
   explicit ModelFile(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// Which models and heads an engine would find in and beside a model's file to draft with
+// (EngineOptions::find_drafters). No weights are loaded.
+struct FoundDrafters {
+  struct Drafter {
+    std::string method;  // "eagle"
+    std::string path;    // the model's own where its file contains the head
+  };
+  std::vector<Drafter> drafters;              // in the order in which an engine lists them
+  std::vector<std::string> notices, details;  // about other files, as in EngineSummary
+};
+
+// The drafters of Engine::Open with the same options, if these name no file. Errors: those of the model's
+// file, and as Engine::Open where a method that is named finds no file.
+[[nodiscard]] Result<FoundDrafters> FindDrafters(EngineOptions options);
 
 }  // namespace foretoken

@@ -67,7 +67,7 @@ struct Profile {
   struct {
     std::string method = "none", draft_model;
     int num_speculative_tokens = 0;
-    std::string lookahead = "fixed";
+    std::string controller = "fixed";
     double speedup = 1;
   } recommendation;
 

@@ -34,14 +34,14 @@ struct TraceHeader {
   int threads = 0;
   std::string model, model_type;
   std::string draft_model, draft_type;  // "" if there is none
-  std::string method, strategy, lookahead;
+  std::string method, strategy, controller;
   int num_speculative_tokens = 0;
   int context_size = 0, max_sequences = 1;
 };
 
 struct TracedRequest {
   std::uint64_t id = 0, seed = 0;  // as the caller gave them; requests may share them
-  std::string method, strategy, lookahead;
+  std::string method, strategy, controller;
   int num_speculative_tokens = 0;  // K, or the most for the controller; 0: plain decoding
   double temperature = 0, top_p = 1, min_p = 0;
   int top_k = 0;
@@ -121,7 +121,7 @@ struct ReplayTally {
 
 // Measurements with one setting. A pass counts if all its requests have that setting.
 struct MeasuredSetting {
-  std::string method, lookahead;  // "none", "" for plain decoding
+  std::string method, controller;  // "none", "" for plain decoding
   int num_speculative_tokens = 0;
   int requests = 0;
   ReplayTally tally;
@@ -130,16 +130,16 @@ std::vector<MeasuredSetting> MeasuredSettings(const RunTrace& trace);
 
 struct ReplayOptions {
   int num_speculative_tokens = 4;  // [0, 64]: K, or the most that a controller may choose
-  std::string lookahead = "fixed";
-  AdaptiveLookaheadConfig ewma = {};
+  std::string controller = "fixed";
+  AdaptiveLookaheadConfig adaptive_lookahead = {};
   std::vector<BatchDraftLength> num_speculative_tokens_per_batch_size = {};
   std::uint64_t seed = 1;  // for positions that are decided at random
 };
 
 struct ReplayResult {
   ReplayTally tally;
-  std::int64_t judged = 0;  // positions whose verdict was needed
-  std::int64_t by_lot = 0;  // those of them that were decided at random
+  std::int64_t verified = 0;   // positions whose verdict was needed
+  std::int64_t at_random = 0;  // those of them that were decided at random
   // Recorded time over the time of the fitted tables; all times are scaled by it.
   double recorded_over_fit = 1;
   // Measurements with the same setting, if the trace has any.

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/files/output_file.h"
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
 
 namespace foretoken {
 namespace {

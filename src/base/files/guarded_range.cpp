@@ -11,7 +11,7 @@
 #include <mutex>
 #include <utility>
 
-#include "foretoken/bus_errors.h"
+#include "foretoken/options.h"
 
 namespace foretoken {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // base/files/guarded_range.h: a mapping of a file in which a SIGBUS is recorded and survived; see
-// foretoken/bus_errors.h.
+// CatchBusErrors in foretoken/options.h.
 //
 // The first fault replaces the mapping, from the faulting page to its end, by zeros: a file that
 // was cut short lacks all of those pages. A reader of the range must check faulted() before it uses

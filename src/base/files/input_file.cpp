@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/files/own_folder.h"
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
 
 namespace foretoken {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/files/read_ahead.h"
-#include "foretoken/bus_errors.h"
+#include "foretoken/options.h"
 
 namespace foretoken {
 namespace {

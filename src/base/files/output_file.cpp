@@ -15,7 +15,7 @@
 #include <cstring>
 #include <utility>
 
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
 
 namespace foretoken {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "foretoken/memory_limit.h"
+#include "base/machine/memory_limit.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/lookup/certain_draft.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/lookup/ngram.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 #include <algorithm>
 #include <utility>

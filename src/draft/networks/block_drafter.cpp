@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/stopwatch.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "kv/transaction.h"
 
 namespace foretoken::draft {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/networks/own_text.h: the text of a sequence in the tokens of its draft model. If both have one
 // vocabulary, it is the text itself. Otherwise each token of the text has its own reading
-// (foretoken/token_map.h), so a longer text only adds to it.
+// (foretoken/tools/model_file.h), so a longer text only adds to it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "foretoken/token_map.h"
+#include "foretoken/tools/model_file.h"
 
 namespace foretoken::draft {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "foretoken/token_map.h"
+#include "foretoken/tools/model_file.h"
 
 namespace foretoken::draft {
 

@@ -6,15 +6,15 @@
 #include <algorithm>
 
 #include "base/argument_checks.h"
+#include "base/files/text_file.h"
 #include "base/machine/stack.h"
 #include "calibrate/initial_costs.h"
 #include "calibrate/recommendation.h"
 #include "draft/custom_drafter.h"
 #include "draft/registry.h"
 #include "engine/impl.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "foretoken/speculative_config.h"
-#include "foretoken/text_file.h"
 #include "kernels/dispatch.h"
 #include "loader/drafts/draft_files.h"
 #include "loader/drafts/own_parts.h"
@@ -74,7 +74,7 @@ class EngineOpener {
     auto& speculative = o.speculative;
     if (o.model.empty())
       return Fail(ErrorCode::kInvalidArgument,
-                  "model: none is named; give the path of a GGUF file with --model");
+                  "model: none is named; give the path of a GGUF file with EngineOptions::model");
     FORETOKEN_TRY(opened().kernels, kernels::KernelsByName(o.isa));
     FORETOKEN_TRY(opened().pool, loader::MakeTeam(o, *opened().kernels));
     FORETOKEN_CHECK_OK(TakeRecommendation());
@@ -337,13 +337,14 @@ class EngineOpener {
                       opened().vocabulary, s.target);
     s.target.end_tokens = opened().end_tokens;
     for (const loader::DraftPart& draft : drafts_.drafts) {
-      DrafterSummary& summary = s.drafts.emplace_back();
+      DrafterSummary& summary = s.drafters.emplace_back();
       summary.name = draft.name;
       summary.method = draft.spec->info.name;
-      loader::Summarise(draft.part, *draft.file, draft_bytes_[s.drafts.size() - 1],
+      loader::Summarise(draft.part, *draft.file, draft_bytes_[s.drafters.size() - 1],
                         draft.shared.drafter, summary.model);
     }
-    if (!s.drafts.empty()) s.draft = std::make_unique<ModelSummary>(s.drafts.front().model);
+    if (!s.drafters.empty())
+      s.draft_model = std::make_unique<ModelSummary>(s.drafters.front().model);
     s.memory = memory_.needs;
     s.memory.scratch = scratch_bytes_;
     s.available_bytes = memory_.available;
@@ -363,7 +364,7 @@ class EngineOpener {
     for (const loader::DrafterEntry& entry : impl_->drafters_) s.methods.push_back(entry.name);
     s.methods.insert(s.methods.end(), {"portfolio", "none"});
     s.strategies = impl_->speculation_->StrategyNames();
-    s.lookahead = options().speculative.lookahead;
+    s.controller = options().speculative.controller;
     NoteThinking();
     NoteByText();
     s.num_speculative_tokens =
@@ -384,14 +385,14 @@ class EngineOpener {
     Request warm;
     warm.sampling.temperature = 1;
     const bool set = o.strategy != VerifyStrategy::kAuto || verifiers().own || opened().thinking;
-    if (!set || impl_->drafters_.defaults().empty() || !FindController(o.lookahead)->follows_load ||
+    if (!set || impl_->drafters_.defaults().empty() || !FindController(o.controller)->follows_load ||
         !impl_->speculation_->FollowsDrafts(warm, impl_->speculation_->VerifierFor(warm)))
       return;
     summary().notices.push_back(fmt::format(
         "draft lengths: with {} the text depends on the drafts; above temperature 0 "
         "by-text chooses lengths in place of {}, so that a seed gives the same text "
-        "again; a profile (--profile) tells it what passes cost here",
-        opened().thinking ? "relaxed acceptance" : "'" + summary().strategy + "'", o.lookahead));
+        "again; a profile (SpeculativeOptions::profile) tells it what passes cost here",
+        opened().thinking ? "relaxed acceptance" : "'" + summary().strategy + "'", o.controller));
   }
 
   // kAuto may choose residual, and else what is lossless in any case.
@@ -443,7 +444,7 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
       o, *opened_.tokenizer, *opened_.kernels, *speculation_, drafters_, cache,
       [this](SeqId seq, const engine::Sequence& s) {
         if (s.drafts()) controller().Begin(seq, {s.least_drafts, s.most_drafts, s.follows_drafts});
-        recorder_->Begin(seq, s, s.completion.lookahead);
+        recorder_->Begin(seq, s, s.completion.controller);
       });
   scheduler_.emplace(
       engine::SchedulerSettings{

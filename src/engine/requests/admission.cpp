@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 namespace foretoken::engine {
 
@@ -20,7 +20,7 @@ Error ThrownBy(std::string_view what) noexcept {
 
 void MakeRoomForCounts(SpeculationStats& stats, std::size_t n) {
   for (auto* counts :
-       {&stats.drafted_per_position, &stats.judged_per_position, &stats.accepted_per_position})
+       {&stats.drafted_per_position, &stats.verified_per_position, &stats.accepted_per_position})
     counts->resize(std::max(counts->size(), n));
   stats.k_histogram.resize(std::max(stats.k_histogram.size(), n + 1));
 }
@@ -147,7 +147,7 @@ void Admission::Admit(Job& job, SeqId seq) {
   if (request.prompt_logprobs >= 0) completion.prompt_logprobs.reserve(job.prompt.size() - 1);
   slot->follows_drafts = rules_.FollowsDrafts(request, verifier);
   BeginDrafters(*slot, seq, end_tokens, max_new);
-  completion.lookahead = rules_.ControllerOf(slot->drafts(), slot->follows_drafts);
+  completion.controller = rules_.ControllerOf(slot->drafts(), slot->follows_drafts);
   on_admitted_(seq, *slot);
   completion.prompt_token_ids = job.prompt;
 }

@@ -16,7 +16,7 @@
 #include "engine/requests/salts.h"
 #include "engine/requests/sequence.h"
 #include "engine/requests/speculation_rules.h"
-#include "foretoken/prepared_request.h"
+#include "foretoken/engine.h"
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
 #include "loader/drafts/drafter_set.h"

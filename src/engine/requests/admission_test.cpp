@@ -96,7 +96,7 @@ TEST(Admission, ARequestTakesItsOwnSettings) {
   EXPECT_EQ(s.least_drafts, 1);
   EXPECT_EQ(s.drafters, std::vector<int>{0});
   EXPECT_FALSE(s.follows_drafts);
-  EXPECT_EQ(s.completion.lookahead, "fixed");
+  EXPECT_EQ(s.completion.controller, "fixed");
 }
 
 TEST(Admission, ARequestsDraftersBeginWithItAndEndWithIt) {

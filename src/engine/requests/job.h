@@ -11,7 +11,7 @@
 
 #include "base/ids.h"
 #include "foretoken/engine.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "grammar/grammar.h"
 
 namespace foretoken::engine {

@@ -86,17 +86,16 @@ Status Preparation::CheckOutput(const Request& request) const {
 Status Preparation::CheckRoom(const Request& request, std::span<const Token> prompt) const {
   if (prompt.empty()) return InvalidArgument("prompt: it has no tokens; give some text");
   if (static_cast<int>(prompt.size()) >= limits_.context)
-    return Fail(
-        ErrorCode::kTooLarge,
-        fmt::format("prompt: {} tokens do not fit a context of {}; shorten it or raise --ctx-size",
-                    prompt.size(), limits_.context));
+    return Fail(ErrorCode::kTooLarge, fmt::format("prompt: {} tokens do not fit a context of {}; "
+                                                  "shorten it or raise EngineOptions::context_size",
+                                                  prompt.size(), limits_.context));
   // The request must be able to run alone, when all others have been preempted.
   const auto n = static_cast<int>(prompt.size());
   const int more = std::min(request.max_new_tokens, limits_.context - n);
   if (n + more > limits_.most_positions)
     return Fail(ErrorCode::kTooLarge,
                 fmt::format("prompt: {} tokens and up to {} more do not fit a cache of {}; ask for "
-                            "fewer or raise --cache-tokens",
+                            "fewer or raise EngineOptions::cache_tokens",
                             n, more, limits_.most_positions));
   return {};
 }

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "engine/requests/speculation_rules.h"
-#include "foretoken/prepared_request.h"
+#include "foretoken/engine.h"
 #include "loader/grammars.h"
 #include "text/tokenizer/tokenizer.h"
 

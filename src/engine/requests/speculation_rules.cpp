@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "foretoken/catalogue.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken {
@@ -23,7 +23,7 @@ bool DrawsDrafts(const Request& request) {
 
 // Draft lengths follow the load, unless the text depends on them.
 bool FollowsLoad(const SpeculativeOptions& options) {
-  return FindController(options.lookahead)->follows_load ||
+  return FindController(options.controller)->follows_load ||
          options.num_speculative_tokens_mixed_batch;
 }
 
@@ -55,7 +55,8 @@ std::vector<int> SpeculationRules::DraftersFor(const Request& request) const {
   // Drafters that join all others (a grammar's) draft before them, whatever the method, unless the
   // strategy reads distributions or logits, which such drafts lack.
   const verify::Verifier* const asked = AskedFor(request);
-  const bool reads_drafts = asked != nullptr && (asked->NeedsLaws() || asked->NeedsLogits());
+  const bool reads_drafts =
+      asked != nullptr && (asked->NeedsDistributions() || asked->NeedsLogits());
   for (int d = drafters_.size() - 1; any && !reads_drafts && d >= 0; --d)
     if (const auto* const spec = drafters_[d].spec;
         spec != nullptr && spec->joins_others && spec->Serves(request))
@@ -107,7 +108,8 @@ std::vector<std::string> SpeculationRules::StrategyNames() const {
         [what](const loader::DrafterEntry& entry) { return ((*entry.drafter).*what)(); });
   };
   for (const auto& verifier : verifiers_.rules) {
-    if (verifier->NeedsLaws() && !reported(&draft::Drafter::ReportsDistributions)) continue;
+    if (verifier->NeedsDistributions() && !reported(&draft::Drafter::ReportsDistributions))
+      continue;
     if (verifier->NeedsLogits() && !reported(&draft::Drafter::ReportsLogits)) continue;
     names.emplace_back(verifier->name());
   }
@@ -124,7 +126,8 @@ int SpeculationRules::LeastDraftsOf(const Request& request) const {
 
 // Whether the verifier reads the distributions that the drafts were drawn from.
 bool SpeculationRules::VerifiesDistributions(const Request& request) const {
-  if (!DrawsDrafts(request) || request.sampling.greedy() || !VerifierFor(request).NeedsLaws())
+  if (!DrawsDrafts(request) || request.sampling.greedy() ||
+      !VerifierFor(request).NeedsDistributions())
     return false;
   const auto drafters = DraftersFor(request);
   return std::any_of(drafters.begin(), drafters.end(),
@@ -148,7 +151,7 @@ bool SpeculationRules::Lossless(const verify::Verifier& verifier, bool drafts) c
 
 std::string SpeculationRules::ControllerOf(bool drafts, bool follows_drafts) const {
   if (!drafts) return "";
-  const std::string& name = options_.speculative.lookahead;
+  const std::string& name = options_.speculative.controller;
   return FindController(name)->follows_load && follows_drafts ? "by-text" : name;
 }
 
@@ -206,7 +209,7 @@ Status SpeculationRules::CheckDrafters(const Request& request) const {
   if (verifiers_.synthetic || verifier == nullptr) return {};
   for (const int d : DraftersFor(request)) {
     const loader::DrafterEntry& entry = drafters_[d];
-    if (verifier->NeedsLaws() && !entry.drafter->ReportsDistributions())
+    if (verifier->NeedsDistributions() && !entry.drafter->ReportsDistributions())
       return InvalidArgument(fmt::format(
           "verify: '{}' needs a drafter that reports its distributions, and {} reports none; "
           "use sample-match",
@@ -224,7 +227,7 @@ SpeculativeUse SpeculationRules::UseFor(const Request& request) const {
   const bool follows_drafts = FollowsDrafts(request, VerifierFor(request));
   SpeculativeUse use{.methods = {},
                      .strategies = {std::string(VerifierFor(request).name())},
-                     .lookahead = ControllerOf(true, follows_drafts),
+                     .controller = ControllerOf(true, follows_drafts),
                      .relaxes_thinking = ThinkingVerifierFor(request) != nullptr,
                      .sampled = !request.sampling.greedy(),
                      .learns_from_others = !follows_drafts,
@@ -241,7 +244,7 @@ SpeculativeUse SpeculationRules::UseFor(const Request& request) const {
 SpeculativeUse SpeculationRules::UseForAny() const {
   SpeculativeUse use{.methods = {},
                      .strategies = StrategyNames(),
-                     .lookahead = options_.speculative.lookahead,
+                     .controller = options_.speculative.controller,
                      .relaxes_thinking = options_.speculative.use_relaxed_acceptance_for_thinking &&
                                          !verifiers_.one_for_all(),
                      .sampled = true,

@@ -10,7 +10,6 @@
 
 #include "foretoken/options.h"
 #include "foretoken/request.h"
-#include "foretoken/speculative_use.h"
 #include "loader/drafts/drafter_set.h"
 #include "verify/verifiers.h"
 

@@ -16,7 +16,7 @@ class SpeculationRulesTest : public testing::Test {
     Add("model").reports_distributions = true;
     Add("lookup");
     EXPECT_TRUE(drafters_.SetDefaults("model"));
-    options_.speculative.lookahead = "fixed";
+    options_.speculative.controller = "fixed";
     options_.speculative.num_speculative_tokens = 4;
   }
 
@@ -91,18 +91,18 @@ TEST_F(SpeculationRulesTest, DraftsThatAreNotDrawnHaveNoDistribution) {
 
 TEST_F(SpeculationRulesTest, LengthsThatFollowTheClockNeedATextThatNoDraftChanges) {
   for (const char* controller : {"cost-model", "batch-size"}) {
-    options_.speculative.lookahead = controller;
+    options_.speculative.controller = controller;
     EXPECT_EQ(VerifierOf(Rules(), At(1)), "sample-match") << controller;
   }
   for (const char* controller : {"fixed", "ewma", "heuristic", "by-text"}) {
-    options_.speculative.lookahead = controller;
+    options_.speculative.controller = controller;
     EXPECT_EQ(VerifierOf(Rules(), At(1)), "residual") << controller;
   }
 }
 
 // The two options change residual alone, so whoever sets one wants residual.
 TEST_F(SpeculationRulesTest, OptionsOfResidualChooseIt) {
-  options_.speculative.lookahead = "cost-model";
+  options_.speculative.controller = "cost-model";
   options_.speculative.acceptance_threshold = 0.1f;
   EXPECT_EQ(VerifierOf(Rules(), At(1)), "residual");
   options_.speculative.acceptance_threshold = 0;
@@ -148,12 +148,12 @@ TEST_F(SpeculationRulesTest, SomeTextsDependOnTheirDrafts) {
 }
 
 TEST_F(SpeculationRulesTest, ATextThatFollowsItsDraftsHasAControllerWithoutAClock) {
-  options_.speculative.lookahead = "cost-model";
+  options_.speculative.controller = "cost-model";
   const SpeculationRules rules = Rules();
   EXPECT_EQ(rules.ControllerOf(true, false), "cost-model");
   EXPECT_EQ(rules.ControllerOf(true, true), "by-text");
   EXPECT_EQ(rules.ControllerOf(false, true), "");
-  options_.speculative.lookahead = "ewma";
+  options_.speculative.controller = "ewma";
   EXPECT_EQ(Rules().ControllerOf(true, true), "ewma");
 }
 

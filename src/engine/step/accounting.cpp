@@ -5,7 +5,7 @@
 #include <array>
 #include <chrono>
 
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 namespace foretoken::engine {
 namespace {
@@ -84,7 +84,7 @@ void Accounting::CountTokens(const PassRecord& record, std::size_t i) noexcept {
   for (int d = 0; d < drafted; ++d) {
     const auto at = static_cast<std::size_t>(d);
     ++stats.drafted_per_position[at];
-    stats.judged_per_position[at] += d < verified;
+    stats.verified_per_position[at] += d < verified;
     stats.accepted_per_position[at] += d < committed.n_accepted;
   }
 }

@@ -8,7 +8,7 @@
 #include "engine/requests/sequence.h"
 #include "engine/step/estimates.h"
 #include "engine/step/pass_record.h"
-#include "foretoken/engine_counts.h"
+#include "foretoken/stats.h"
 #include "kv/block_tables.h"
 #include "loader/drafts/drafter_set.h"
 

@@ -31,7 +31,7 @@ TEST(Accounting, CountsDraftsByTheirPosition) {
   EXPECT_EQ(s.drafted, 14);
   EXPECT_EQ(s.accepted, 8);
   EXPECT_EQ(s.drafted_per_position, (Counts{4, 4, 3, 3}));
-  EXPECT_EQ(s.judged_per_position, (Counts{4, 4, 3, 0}));
+  EXPECT_EQ(s.verified_per_position, (Counts{4, 4, 3, 0}));
   EXPECT_EQ(s.accepted_per_position, (Counts{4, 4, 0, 0}));
   EXPECT_EQ(s.k_histogram, (Counts{0, 0, 1, 0, 3}));
 }

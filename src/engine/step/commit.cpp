@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 
 namespace foretoken::engine {
 namespace {

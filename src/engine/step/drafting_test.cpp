@@ -97,7 +97,7 @@ TEST(Drafting, SaysWhyASequenceDecodesPlainly) {
 
 // Six sequences, and costs of passes of up to five rows.
 TEST(Drafting, MoreSequencesThanMeasuredRowsHaveNoBudget) {
-  FakeEngine engine({.sequences = 6, .lookahead = "cost-model"});
+  FakeEngine engine({.sequences = 6, .controller = "cost-model"});
   const std::vector<PassCost> costs = {{1, 0, {.median = 1000}}, {5, 0, {.median = 1400}}};
   engine.estimates->costs.Start(costs);
   engine.estimates->costs.StartDrafter(0, 10, 10, 0);
@@ -115,7 +115,7 @@ TEST(Drafting, MoreSequencesThanMeasuredRowsHaveNoBudget) {
 TEST(Drafting, DraftsTheLengthsOfAListOnly) {
   for (const auto& [widths, length] :
        {std::pair(std::vector<int>(), 16), {{3, 6}, 6}, {{3, 20}, 3}, {{20}, 0}}) {
-    FakeEngine engine({.drafts = 16, .lookahead = "cost-model", .widths = widths});
+    FakeEngine engine({.drafts = 16, .controller = "cost-model", .widths = widths});
     const std::vector<PassCost> costs = {{1, 0, {.median = 1000}}, {30, 0, {.median = 1001}}};
     engine.estimates->costs.Start(costs);
     engine.estimates->costs.StartDrafter(0, 0.1, 0.1, 0);

@@ -18,18 +18,18 @@ struct Estimates {
   // draft lengths of requests whose text depends on them.
   draft_length::RoundCosts fixed_costs;
   PromptRows prompt_rows;
-  std::unique_ptr<draft_length::Lookahead> controller;
+  std::unique_ptr<draft_length::Controller> controller;
 
   // The options must outlive it, and it stays where it is: the controller reads the costs.
   Estimates(const EngineOptions& options, int max_rows, int n_drafters)
       : costs(max_rows, n_drafters, options.max_sequences),
         fixed_costs(max_rows, n_drafters),
         prompt_rows(options.prefill_rows),
-        controller(draft_length::MakeLookahead(
-            {.name = options.speculative.lookahead,
+        controller(draft_length::MakeController(
+            {.name = options.speculative.controller,
              .max_sequences = options.max_sequences,
              .n_drafters = n_drafters,
-             .ewma = options.speculative.ewma,
+             .adaptive_lookahead = options.speculative.adaptive_lookahead,
              .batch_sizes = options.speculative.num_speculative_tokens_per_batch_size,
              .widths = options.speculative.adaptive_speculative_widths,
              .costs = &costs,

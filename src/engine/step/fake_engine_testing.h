@@ -16,7 +16,7 @@
 #include "engine/step/accounting.h"
 #include "engine/step/drafting.h"
 #include "engine/step/scheduler.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "kernels/dispatch.h"
 #include "kv/transaction.h"
 #include "loader/drafts/fake_drafter_testing.h"
@@ -30,7 +30,7 @@ struct FakeEngineOptions {
   int sequences = 2;
   int context = 256;
   int drafts = 4;  // of a round
-  std::string lookahead = "fixed";
+  std::string controller = "fixed";
   bool instant = false;          // the drafter drafts before the lengths are chosen
   int least_drafts = 0;          // of a round that has any
   int mixed_drafts = kMaxDraft;  // in a pass that also reads a prompt
@@ -77,7 +77,7 @@ class FakeEngine {
         options, tokenizer, kernels, *rules, drafters, cache, [this](SeqId seq, const Sequence& s) {
           if (s.drafts())
             estimates->controller->Begin(seq, {s.least_drafts, s.most_drafts, s.follows_drafts});
-          recorder->Begin(seq, s, s.completion.lookahead);
+          recorder->Begin(seq, s, s.completion.controller);
         });
     scheduler.emplace(SchedulerSettings{.max_rows = rows,
                                         .max_sequences = o.sequences,
@@ -212,7 +212,7 @@ class FakeEngine {
     options.prefix_cache = o.prefix_cache;
     options.record = o.record;
     options.speculative.method = "fake";
-    options.speculative.lookahead = o.lookahead;
+    options.speculative.controller = o.controller;
     options.speculative.num_speculative_tokens = o.drafts;
     options.speculative.min_speculative_tokens = o.least_drafts;
     options.speculative.adaptive_speculative_widths = o.widths;

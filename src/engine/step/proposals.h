@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "foretoken/engine_counts.h"
+#include "foretoken/stats.h"
 #include "round/proposal.h"
 
 namespace foretoken::engine {

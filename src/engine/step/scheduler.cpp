@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "foretoken/drafts.h"
+
 namespace foretoken::engine {
 namespace {
 

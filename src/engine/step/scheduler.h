@@ -19,7 +19,7 @@
 #include "engine/step/pass_plan.h"
 #include "engine/step/prompt_rows.h"
 #include "engine/step/proposals.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "kv/block_tables.h"
 #include "loader/drafts/drafter_set.h"
 

@@ -45,7 +45,7 @@ void Verification::VerifyOne(const PlannedSequence& planned, const round::Propos
     s.sampler.TakeProcessorFault();  // clears faults of distributions that were only recorded
     s.sampler.TakeGrammarFailure(0);
     const auto verify = [&] {
-      verdict = Judge(
+      verdict = VerifyParts(
           proposal,
           {result.Logits(rows.first_logit), result.logits_stride, result.Chosen(rows.first_logit)},
           s);
@@ -66,9 +66,10 @@ void Verification::VerifyOne(const PlannedSequence& planned, const round::Propos
 // Drafts of parts that think have their own verifier. A draft is divided where such a part begins or
 // ends. What follows is verified if everything before it was accepted, so each token behind the
 // committed text comes from the verifier of its own part.
-round::Verdict Verification::Judge(const round::Proposal& proposal,
-                                   const verify::LogitsView& logits, Sequence& s) noexcept {
-  if (!s.thinking.relaxes()) return s.verifier->Judge(proposal, logits, s.sampler, scratch_.data());
+round::Verdict Verification::VerifyParts(const round::Proposal& proposal,
+                                         const verify::LogitsView& logits, Sequence& s) noexcept {
+  if (!s.thinking.relaxes())
+    return s.verifier->Verify(proposal, logits, s.sampler, scratch_.data());
   text::ThinkingPlace place = s.thinking.place;
   round::Verdict verdict;
   int accepted = 0;
@@ -79,7 +80,7 @@ round::Verdict Verification::Judge(const round::Proposal& proposal,
       s.thinking.marks->Follow(proposal.tokens[static_cast<std::size_t>(accepted + n++)], place);
     const verify::Verifier& verifier = thinks ? *s.thinking.verifier : *s.verifier;
     const round::Proposal part = proposal.Part(accepted, n);
-    verdict = verifier.Judge(part, logits.From(accepted), s.sampler, scratch_.data());
+    verdict = verifier.Verify(part, logits.From(accepted), s.sampler, scratch_.data());
     more = verdict.accepted == n && place.thinks != thinks;
     accepted += verdict.accepted;
     for (int i = 0; i < verdict.accepted; ++i)

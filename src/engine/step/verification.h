@@ -40,8 +40,8 @@ class Verification {
                  const SequenceRows& rows, const model::PassResult& result, Sequence& s,
                  SequenceVerdict& out) noexcept;
 
-  round::Verdict Judge(const round::Proposal& proposal, const verify::LogitsView& logits,
-                       Sequence& s) noexcept;
+  round::Verdict VerifyParts(const round::Proposal& proposal, const verify::LogitsView& logits,
+                             Sequence& s) noexcept;
 
   AlignedBuffer<float> scratch_;  // [2, vocabulary]
 };

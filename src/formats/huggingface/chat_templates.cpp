@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
 #include "formats/huggingface/json_file.h"
 
 namespace foretoken::formats::huggingface {

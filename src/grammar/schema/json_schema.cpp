@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/work_count.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "foretoken/structured_output.h"
 #include "grammar/grammar_program.h"
 #include "grammar/pattern/regex.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/work_count.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "grammar/grammar_program.h"
 #include "grammar/pattern/gbnf_writer.h"
 #include "grammar/pattern/regex.h"

@@ -8,8 +8,8 @@
 #include <array>
 #include <iterator>
 
-#include "foretoken/methods.h"
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
+#include "draft/methods.h"
 #include "loader/drafts/companions.h"
 #include "loader/drafts/found_drafts.h"
 #include "loader/ranks/rank_group.h"
@@ -30,8 +30,8 @@ constexpr int kReducedTokens = 32'768;
 tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter, const std::string& methods,
                                 const std::string& search) {
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("speculative method: '{}' needs a {}{}; name one with -md "
-                          "(--model-draft), or use ngram",
+              fmt::format("speculative method: '{}' needs a {}{}; name one with "
+                          "EngineOptions::draft_model, or use ngram",
                           methods, FileOf(drafter), search));
 }
 
@@ -118,7 +118,7 @@ class DraftFilesOpener {
 
   bool Searches() const {
     const std::string& methods = files_.methods;
-    return options_.find_drafts &&
+    return options_.find_drafters &&
            (methods.empty() || Wants("portfolio") || FileReader(methods) != nullptr);
   }
 
@@ -207,17 +207,19 @@ class DraftFilesOpener {
       if (drafter->reads_file && Wants(drafter->name)) wanted.push_back(drafter->name);
     return Fail(ErrorCode::kMismatch,
                 fmt::format("this is {}, and '{}' was asked for; give another file, or leave "
-                            "--spec-type out",
+                            "SpeculativeOptions::method out",
                             model::NameOf(kind), fmt::join(wanted, ",")));
   }
 
   Status Describe(DraftPart& draft) const {
     const formats::Checkpoint& file = *draft.file;
     if (draft.in_target && model::KindOfDraft(file) != model::DraftFile::kModelWithMtpHead)
-      return Fail(ErrorCode::kMismatch,
-                  fmt::format("the model has no MTP head{}; give one with --model-draft, or use "
-                              "ngram",
-                              SearchResult()));
+      return Fail(
+          ErrorCode::kMismatch,
+          fmt::format(
+              "the model has no MTP head{}; give one with EngineOptions::draft_model, or use "
+              "ngram",
+              SearchResult()));
     FORETOKEN_TRY(const auto tokenizer, text::Tokenizer::Load(file.metadata()));
     FORETOKEN_CHECK_OK(CompareVocabularies(draft, *tokenizer));
     if (!draft.spec->info.reads_features) {

@@ -60,7 +60,7 @@ struct DraftTarget {
 [[nodiscard]] Status CheckDraftOptions(const EngineOptions& options);
 
 // Opens and describes everything that drafts from a file, divided over the ranks where that pays:
-// models, heads, the head in the target's own file, and if options.find_drafts, files beside the target.
+// models, heads, the head in the target's own file, and if options.find_drafters, files beside the target.
 // Errors: those of a file, kMismatch (a file that does not fit the target or the methods) and
 // kInvalidArgument (a method without its file). Files that were not named make no errors.
 [[nodiscard]] Result<DraftFiles> OpenDraftFiles(const EngineOptions& options,

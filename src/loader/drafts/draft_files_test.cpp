@@ -123,21 +123,21 @@ TEST_F(DraftFilesTest, AFileOfAnotherKindIsAnErrorThatNamesIt) {
   EXPECT_EQ(ErrorOf(Options("standalone", {head})),
             head +
                 ": this is an EAGLE-3 head, and 'standalone' was asked for; give another file, "
-                "or leave --spec-type out");
+                "or leave SpeculativeOptions::method out");
 }
 
 TEST_F(DraftFilesTest, AMethodWithoutItsFileIsAnError) {
   EXPECT_EQ(
       ErrorOf(Options("standalone")),
       "speculative method: 'standalone' needs a draft model, and none that fits is beside the "
-      "model; name one with -md (--model-draft), or use ngram");
+      "model; name one with EngineOptions::draft_model, or use ngram");
 }
 
 TEST_F(DraftFilesTest, ATargetWithoutAHeadIsAnError) {
   EXPECT_EQ(ErrorOf(Options("mtp")),
             target_ +
                 ": the model has no MTP head, and none that fits is beside the model; give one "
-                "with --model-draft, or use ngram");
+                "with EngineOptions::draft_model, or use ngram");
 }
 
 TEST_F(DraftFilesTest, OptionsAreCheckedBeforeFilesAreOpened) {

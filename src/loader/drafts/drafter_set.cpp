@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "foretoken/methods.h"
+#include "draft/methods.h"
 
 namespace foretoken::loader {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "draft/drafter.h"
-#include "foretoken/limits.h"
+#include "foretoken/drafts.h"
 #include "model/fake_runner_testing.h"
 
 namespace foretoken::loader {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "foretoken/limits.h"
-#include "foretoken/no_memory.h"
-#include "foretoken/tools/found_drafts.h"
+#include "foretoken/drafts.h"
+#include "foretoken/result.h"
+#include "foretoken/tools/model_file.h"
 #include "loader/drafts/draft_files.h"
 #include "loader/model_part.h"
 
 namespace foretoken {
 namespace {
 
-Result<FoundDrafts> Find(EngineOptions options, const formats::Checkpoint& checkpoint) {
+Result<FoundDrafters> Find(EngineOptions options, const formats::Checkpoint& checkpoint) {
   const auto tokenizer = text::Tokenizer::Load(checkpoint.metadata());
   if (!tokenizer) return Fail(Error(tokenizer.error()).In(options.model));
   auto described = loader::DescribeModel(checkpoint, **tokenizer);
@@ -21,17 +21,17 @@ Result<FoundDrafts> Find(EngineOptions options, const formats::Checkpoint& check
   loader::SetSizes(part, sizes);
   FORETOKEN_TRY(loader::DraftFiles files,
                 loader::OpenDraftFiles(options, {checkpoint, **tokenizer, part}));
-  FoundDrafts found{
-      .drafts = {}, .notices = std::move(files.notices), .details = std::move(files.details)};
+  FoundDrafters found{
+      .drafters = {}, .notices = std::move(files.notices), .details = std::move(files.details)};
   for (const loader::DraftPart& draft : files.drafts)
-    found.drafts.push_back({std::string(draft.spec->info.name), draft.file->path()});
+    found.drafters.push_back({std::string(draft.spec->info.name), draft.file->path()});
   return found;
 }
 
 }  // namespace
 
-Result<FoundDrafts> FindDrafts(EngineOptions options) {
-  return CatchNoMemory("drafts", [&]() -> Result<FoundDrafts> {
+Result<FoundDrafters> FindDrafters(EngineOptions options) {
+  return CatchNoMemory("drafters", [&]() -> Result<FoundDrafters> {
     FORETOKEN_TRY(const auto checkpoint, formats::OpenCheckpoint(options.model));
     return Find(std::move(options), *checkpoint);
   });

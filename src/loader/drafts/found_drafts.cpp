@@ -69,11 +69,11 @@ Status CheckFoundModel(const formats::Checkpoint& draft, const formats::Checkpoi
   if (!NamesADraftModel(NameOf(draft.path())))
     return Fail(ErrorCode::kMismatch,
                 "it is a whole model, and its name does not say that it drafts; name it with "
-                "--model-draft if it shall");
+                "EngineOptions::draft_model if it shall");
   if (draft.file_bytes() > target.file_bytes() / kLeastRatio)
     return Fail(ErrorCode::kMismatch,
                 "it is a whole model of more than half of the model's size; name it with "
-                "--model-draft if it shall draft");
+                "EngineOptions::draft_model if it shall draft");
   return {};
 }
 
@@ -110,8 +110,9 @@ std::string FoundLine(const std::vector<DraftPart>& drafts) {
                           draft.part.config.vocabulary);
   }
   if (list.empty()) return "";
-  return fmt::format("drafts: {} (found {} the model{}; --spec-type none turns it off)", list,
-                     beside ? "beside" : "in", beside ? "" : "'s file");
+  return fmt::format(
+      "drafts: {} (found {} the model{}; SpeculativeOptions::method none turns it off)", list,
+      beside ? "beside" : "in", beside ? "" : "'s file");
 }
 
 }  // namespace foretoken::loader

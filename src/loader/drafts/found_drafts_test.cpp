@@ -11,7 +11,7 @@
 
 #include "fixtures/model_folder.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/tools/found_drafts.h"
+#include "foretoken/tools/model_file.h"
 #include "loader/drafts/companions.h"
 
 namespace foretoken::loader {
@@ -86,10 +86,10 @@ TEST_F(FoundDraftsTest, ADraftModelBesideTheModelIsUsed) {
   EXPECT_EQ(files.methods, "standalone");
   EXPECT_TRUE(files.automatic);
   EXPECT_EQ(names_, std::vector<std::string>{"standalone:tales-draft"});
-  EXPECT_EQ(
-      line_,
-      "drafts: standalone by tales-draft.gguf (found beside the model; --spec-type none turns "
-      "it off)");
+  EXPECT_EQ(line_,
+            "drafts: standalone by tales-draft.gguf (found beside the model; "
+            "SpeculativeOptions::method none turns "
+            "it off)");
 }
 
 TEST_F(FoundDraftsTest, OneOfEachKindMakesAPortfolio) {
@@ -97,9 +97,10 @@ TEST_F(FoundDraftsTest, OneOfEachKindMakesAPortfolio) {
   Head("tales-eagle3.gguf", true);
   Head("mtp-tales.gguf", false);
   EXPECT_EQ(Find(target_).methods, "standalone,eagle,mtp");
-  EXPECT_EQ(line_,
-            "drafts: standalone by tales-draft.gguf, eagle by tales-eagle3.gguf, mtp by "
-            "mtp-tales.gguf (found beside the model; --spec-type none turns it off)");
+  EXPECT_EQ(
+      line_,
+      "drafts: standalone by tales-draft.gguf, eagle by tales-eagle3.gguf, mtp by "
+      "mtp-tales.gguf (found beside the model; SpeculativeOptions::method none turns it off)");
 }
 
 TEST_F(FoundDraftsTest, WhoNamesSomethingGetsThatAlone) {
@@ -112,9 +113,9 @@ TEST_F(FoundDraftsTest, WhoNamesSomethingGetsThatAlone) {
   EngineOptions options;
   options.model = target_;
   options.context_size = 128;
-  options.find_drafts = false;
+  options.find_drafters = false;
   EXPECT_EQ(Open(options).methods, "ngram");
-  options.find_drafts = true;
+  options.find_drafters = true;
   options.draft_model = draft;
   EXPECT_EQ(Open(options).methods, "standalone");
   EXPECT_EQ(line_, "");
@@ -134,7 +135,7 @@ TEST_F(FoundDraftsTest, AMethodWithoutAFileThatFitsTellsTheFirstReason) {
   EngineOptions options;
   options.model = target_;
   options.speculative.method = "eagle";
-  const auto found = FindDrafts(options);
+  const auto found = FindDrafters(options);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().message.find("speculative method: 'eagle' needs a head, and none that "
                                        "fits is beside the model (drafts: passed over " +
@@ -146,15 +147,15 @@ TEST_F(FoundDraftsTest, AMethodWithoutAFileThatFitsTellsTheFirstReason) {
 TEST_F(FoundDraftsTest, TheyAreListedWithoutLoadingThem) {
   const std::string eagle = Head("tales-eagle3.gguf", true), draft = Draft("tales-draft.gguf");
   Model("large-draft.gguf");
-  const auto found = FindDrafts({.model = target_});
+  const auto found = FindDrafters({.model = target_});
   ASSERT_TRUE(found) << found.error().message;
-  ASSERT_EQ(found->drafts.size(), 2U);
-  EXPECT_EQ(found->drafts[0].method, "standalone");
-  EXPECT_EQ(found->drafts[0].path, draft);
-  EXPECT_EQ(found->drafts[1].method, "eagle");
-  EXPECT_EQ(found->drafts[1].path, eagle);
+  ASSERT_EQ(found->drafters.size(), 2U);
+  EXPECT_EQ(found->drafters[0].method, "standalone");
+  EXPECT_EQ(found->drafters[0].path, draft);
+  EXPECT_EQ(found->drafters[1].method, "eagle");
+  EXPECT_EQ(found->drafters[1].path, eagle);
   EXPECT_EQ(found->details.size(), 1U);
-  EXPECT_FALSE(FindDrafts({.model = target_ + ".absent"}));
+  EXPECT_FALSE(FindDrafters({.model = target_ + ".absent"}));
 }
 
 TEST_F(FoundDraftsTest, OfTwoTheSmallerOneIsUsed) {

@@ -21,15 +21,15 @@ class OpenedDrafter final : public ModelDrafter {
   std::string_view name() const override { return face().name(); }
   bool ReportsDistributions() const override { return true; }
   DrafterLimits limits() const override { return face().limits(); }
-  void Begin(const DraftedRequest& request) override { face().Begin(request); }
+  void Begin(const DrafterText& request) override { face().Begin(request); }
   void Propose(int sequence, DraftProposal& proposal) override {
     face().Propose(sequence, proposal);
   }
-  void ProposeAll(std::span<const DraftTask> tasks) override { face().ProposeAll(tasks); }
-  void Observe(const DraftedRound& round) override { face().Observe(round); }
+  void ProposeAll(std::span<const DrafterTask> tasks) override { face().ProposeAll(tasks); }
+  void Observe(const DrafterRound& round) override { face().Observe(round); }
   void End(int sequence) override { face().End(sequence); }
   int Unread(int sequence) const override { return face().Unread(sequence); }
-  DraftWork TakeWork() override { return face().TakeWork(); }
+  DrafterWork TakeWork() override { return face().TakeWork(); }
 
   const ModelSummary& summary() const override;
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special) const override;

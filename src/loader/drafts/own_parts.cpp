@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "draft/methods.h"
 #include "foretoken/drafter.h"
-#include "foretoken/methods.h"
 #include "foretoken/verifier.h"
 #include "loader/drafts/opened_drafter.h"
 #include "text/vocabulary_difference.h"

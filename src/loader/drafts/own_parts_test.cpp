@@ -28,7 +28,7 @@ class NamedVerifier final : public Verifier {
   explicit NamedVerifier(std::string name) : name_(std::move(name)) {}
   std::string_view name() const override { return name_; }
   bool lossless() const override { return true; }
-  Judgement Judge(JudgedDraft& draft) override { return {0, draft.Sample(0)}; }
+  Verdict Verify(DraftsToVerify& draft) override { return {0, draft.Sample(0)}; }
 
  private:
   const std::string name_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "foretoken/tools/cluster.h"
+#include "loader/ranks/cluster.h"
 
 #include <algorithm>
 #include <iterator>

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/machine/cpus.h"
+#include "base/machine/memory_limit.h"
 #include "base/stopwatch.h"
 #include "comm/agreement.h"
-#include "foretoken/memory_limit.h"
 #include "loader/ranks/memory_meter.h"
 
 namespace foretoken::loader {

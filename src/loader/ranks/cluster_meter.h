@@ -5,8 +5,8 @@
 #include "base/machine/thread_pool.h"
 #include "comm/ranks.h"
 #include "foretoken/result.h"
-#include "foretoken/tools/cluster.h"
 #include "kernels/kernels.h"
+#include "loader/ranks/cluster.h"
 
 namespace foretoken::loader {
 

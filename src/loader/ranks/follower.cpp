@@ -7,7 +7,7 @@
 #include "base/machine/cpus.h"
 #include "base/machine/stack.h"
 #include "comm/agreement.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "kernels/dispatch.h"
 #include "loader/load_model.h"
 #include "loader/ranks/cluster_meter.h"

@@ -11,7 +11,7 @@
 #include "base/machine/thread_count.h"
 #include "comm/agreement.h"
 #include "comm/mpi.h"
-#include "foretoken/version.h"
+#include "foretoken/catalogue.h"
 #include "loader/memory_plan.h"
 #include "loader/ranks/follower.h"
 #include "loader/ranks/kernel_hash.h"

@@ -76,17 +76,17 @@ Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata) {
     return Fail(
         ErrorCode::kUnsupported,
         "architecture 'eagle3': this is an EAGLE-3 head, no whole model; give it as the draft "
-        "(--model-draft) of the model it was trained for");
+        "(EngineOptions::draft_model) of the model it was trained for");
   if (*name == kAssistant)
     return Fail(
         ErrorCode::kUnsupported,
         fmt::format("architecture '{}': this is a head, no whole model; give it as the draft "
-                    "(--model-draft) of the model it was trained for",
+                    "(EngineOptions::draft_model) of the model it was trained for",
                     kAssistant));
   if (*name == kBlock)
     return Fail(ErrorCode::kUnsupported,
                 "architecture 'dflash': this is a DFlash drafter, no whole model; give it as the "
-                "draft (--model-draft) of the model it was trained for");
+                "draft (EngineOptions::draft_model) of the model it was trained for");
   return Fail(ErrorCode::kUnsupported,
               fmt::format("architecture '{}': not supported; this build runs {}", Shown(*name),
                           fmt::join(NamesOf(AllArchitectures()), ", ")));

@@ -32,7 +32,8 @@ Status CheckHeadSize(const CacheLayer& layer, const CacheOptions& options) {
   return Fail(
       ErrorCode::kUnsupported,
       fmt::format("cache: head size {} is not a multiple of {}; {}", head_dim, q8 ? 32 : 8,
-                  q8 ? "use --cache-type-k f16 --cache-type-v f16" : "this model cannot run here"));
+                  q8 ? "use EngineOptions::cache_type_k f16 and EngineOptions::cache_type_v f16"
+                     : "this model cannot run here"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "base/aligned_buffer.h"
-#include "foretoken/memory_limit.h"
+#include "base/machine/memory_limit.h"
 #include "kernels/repack.h"
 #include "tensor/dtype.h"
 

@@ -95,7 +95,7 @@ Status WeightsLoader::FillNew(const TileCache& cache, std::uint64_t key, ThreadP
 Status WeightsLoader::CannotPage(const std::string& why) {
   return Fail(ErrorCode::kTooLarge,
               fmt::format("memory: the experts do not fit, and no file can hold them either: {}; "
-                          "name a folder with room for all weights (--repack-cache)",
+                          "name a folder with room for all weights (EngineOptions::repack_cache)",
                           why));
 }
 

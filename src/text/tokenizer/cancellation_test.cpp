@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/cancellation_testing.h"
-#include "foretoken/no_memory.h"
+#include "foretoken/result.h"
 #include "text/tokenizer/test_vocabulary.h"
 
 namespace foretoken::text {

@@ -15,9 +15,9 @@ double Joint(double joint, double pd, double qd) {
 
 }  // namespace
 
-round::Verdict Block::Judge(const round::Proposal& proposal, LogitsView logits,
-                            sampling::Sampler& sampler, float* scratch) const noexcept {
-  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+round::Verdict Block::Verify(const round::Proposal& proposal, LogitsView logits,
+                             sampling::Sampler& sampler, float* scratch) const noexcept {
+  if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   const int m = proposal.length();
   const Noise& noise = sampler.noise();
   const Pos begin = sampler.position();
@@ -26,24 +26,24 @@ round::Verdict Block::Judge(const round::Proposal& proposal, LogitsView logits,
   };
   float *p = scratch, *r = scratch + sampler.vocabulary();
   double joint = 1;
-  int judged = 0, accepted = 0;
+  int verified = 0, accepted = 0;
   Token next = kNoToken;
   // Once P_i is 0 it stays 0, and nothing more is accepted.
-  for (; judged < m && joint > 0; ++judged) {
-    const Token d = proposal.tokens[static_cast<std::size_t>(judged)];
-    const float* q = proposal.Law(judged);
-    sampler.Law(logits.Row(judged), p);
+  for (; verified < m && joint > 0; ++verified) {
+    const Token d = proposal.tokens[static_cast<std::size_t>(verified)];
+    const float* q = proposal.Law(verified);
+    sampler.Law(logits.Row(verified), p);
     const double mass = sampler.Residual(p, static_cast<float>(joint), q, d, r);
-    if (judged == 0 || coin(judged) * (mass + 1 - joint) < mass) {
-      accepted = judged;
-      next = sampler.Draw(mass > 0 ? r : p, noise.Uniform(Stream::kResidual, begin + judged));
+    if (verified == 0 || coin(verified) * (mass + 1 - joint) < mass) {
+      accepted = verified;
+      next = sampler.Draw(mass > 0 ? r : p, noise.Uniform(Stream::kResidual, begin + verified));
     }
     const double pd = sampler.Knows(d) ? static_cast<double>(p[d]) : 0.0;
     const double qd = q != nullptr && sampler.Knows(d) ? static_cast<double>(q[d]) : 1.0;
     joint = pd > 0 ? Joint(joint, pd, qd) : 0;
     if (joint > 0) sampler.Push(d);
   }
-  if (judged == m && (m == 0 || coin(m) < joint)) {
+  if (verified == m && (m == 0 || coin(m) < joint)) {
     accepted = m;
     next = sampler.Sample(logits.Row(m), p);
   }

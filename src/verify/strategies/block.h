@@ -32,8 +32,8 @@ extern const VerifierSpec kBlockSpec;
 class Block final : public ListedVerifier {
  public:
   Block() : ListedVerifier(kBlockSpec) {}
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };
 
 }  // namespace foretoken::verify

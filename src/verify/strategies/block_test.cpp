@@ -88,7 +88,7 @@ Experiment OfTwoTokens(int n_drafts, int rounds = 40000) {
 // would be 2/3 + 4/9 = 10/9.
 TEST(BlockVerifier, AcceptsAsManyAsTheJointAcceptanceSays) {
   const auto mean = [](const Verifier& verifier) {
-    return static_cast<double>(Play(OfTwoTokens(2), JudgeOf(verifier)).accepted) / 40000;
+    return static_cast<double>(Play(OfTwoTokens(2), VerifyOf(verifier)).accepted) / 40000;
   };
   constexpr double kFourSigma = 4 * 0.87 / 200;
   EXPECT_NEAR(mean(Block()), 11.0 / 9, kFourSigma);
@@ -108,8 +108,8 @@ TEST(BlockVerifier, AcceptsNoFewerDraftsThanResidual) {
                          .n_drafts = n_drafts,
                          .rounds = 20000,
                          .rows_depend_on_text = true};
-      const auto block = Play(e, JudgeOf(Block())).accepted,
-                 residual = Play(e, JudgeOf(Residual())).accepted;
+      const auto block = Play(e, VerifyOf(Block())).accepted,
+                 residual = Play(e, VerifyOf(Residual())).accepted;
       const double rounds = e.rounds;
       std::printf("  accepted of %d: block %.4f, residual %.4f, %s\n", n_drafts,
                   static_cast<double>(block) / rounds, static_cast<double>(residual) / rounds,
@@ -135,7 +135,7 @@ TEST(BlockVerifier, DecidesAsTheDefinitionInDouble) {
     int different = 0;
     std::int64_t accepted = 0;
     Play(e, [&](const round::Proposal& p, LogitsView l, sampling::Sampler& s, float* scratch) {
-      const auto verdict = Block().Judge(p, l, s, scratch);
+      const auto verdict = Block().Verify(p, l, s, scratch);
       const auto expected = Definition()(p, l, s, scratch);
       different += verdict.accepted != expected.accepted || verdict.next != expected.next;
       accepted += verdict.accepted;
@@ -156,7 +156,7 @@ TEST(BlockVerifier, AlwaysAcceptsDraftsFromTheTargetsOwnLaw) {
   sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, 64,
                             sampling::BestKernels());
   sampler.Law(e.logits.data(), e.drafts.q.data());
-  EXPECT_EQ(Play(e, JudgeOf(Block())).accepted, 20000);
+  EXPECT_EQ(Play(e, VerifyOf(Block())).accepted, 20000);
 }
 
 TEST(BlockVerifier, NeverKeepsWhatTheTargetGivesNoProbability) {
@@ -164,7 +164,7 @@ TEST(BlockVerifier, NeverKeepsWhatTheTargetGivesNoProbability) {
                      .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}),
                      .drafts = {{.5f, 0, 1e-20f, .5f, 0, 0}},
                      .n_drafts = 4};
-  const auto tally = Play(e, JudgeOf(Block()));
+  const auto tally = Play(e, VerifyOf(Block()));
   for (const auto& seen : tally.committed) EXPECT_EQ(seen[3] + seen[4] + seen[5], 0);
   EXPECT_LT(sampling::ChiSquare(tally.committed[0], {.5, .3, .2, 0, 0, 0}), 30);
   EXPECT_GT(tally.accepted, 1000);

@@ -12,8 +12,8 @@ round::Verdict EndWalk(const round::Proposal& proposal, int accepted, Token next
   return {.accepted = accepted, .next = next, .kind = kind};
 }
 
-round::Verdict JudgeGreedy(const round::Proposal& proposal, LogitsView logits,
-                           sampling::Sampler& sampler) noexcept {
+round::Verdict VerifyGreedy(const round::Proposal& proposal, LogitsView logits,
+                            sampling::Sampler& sampler) noexcept {
   for (int i = 0;; ++i) {
     const Token best = sampler.Argmax(logits.Row(i));
     if (i == proposal.length() || best != proposal.tokens[static_cast<std::size_t>(i)])
@@ -22,9 +22,9 @@ round::Verdict JudgeGreedy(const round::Proposal& proposal, LogitsView logits,
   }
 }
 
-round::Verdict Greedy::Judge(const round::Proposal& proposal, LogitsView logits,
-                             sampling::Sampler& sampler, float*) const noexcept {
-  return JudgeGreedy(proposal, logits, sampler);
+round::Verdict Greedy::Verify(const round::Proposal& proposal, LogitsView logits,
+                              sampling::Sampler& sampler, float*) const noexcept {
+  return VerifyGreedy(proposal, logits, sampler);
 }
 
 extern const VerifierSpec kGreedySpec = {

@@ -9,8 +9,8 @@
 
 namespace foretoken::verify {
 
-round::Verdict JudgeGreedy(const round::Proposal& proposal, LogitsView logits,
-                           sampling::Sampler& sampler) noexcept;
+round::Verdict VerifyGreedy(const round::Proposal& proposal, LogitsView logits,
+                            sampling::Sampler& sampler) noexcept;
 
 // The verdict of a walk along the drafts that kept `accepted` of them and then took `next`. Pops
 // the tokens that the walk pushed.
@@ -23,8 +23,8 @@ class Greedy final : public ListedVerifier {
  public:
   Greedy() : ListedVerifier(kGreedySpec) {}
   RowUse Use(int, bool) const override { return RowUse::kBest; }
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };
 
 }  // namespace foretoken::verify

@@ -23,8 +23,8 @@ TEST(GreedyVerifier, JudgesEachRowWithTheDraftsBeforeItInTheText) {
   // Token 1 leads by .5; once it occurs, a presence penalty of 1 reverses that.
   auto sampler = Make({.temperature = 0, .presence_penalty = 1.0f, .logit_bias = {}});
   const std::vector<float> row = {0, 2.5f, 2, 0};
-  EXPECT_EQ(JudgeOnce(Greedy(), {1, 2}, {row, row, row}, {}, sampler).accepted, 2);
-  const auto repeated = JudgeOnce(Greedy(), {1, 1}, {row, row, row}, {}, sampler);
+  EXPECT_EQ(VerifyOnce(Greedy(), {1, 2}, {row, row, row}, {}, sampler).accepted, 2);
+  const auto repeated = VerifyOnce(Greedy(), {1, 1}, {row, row, row}, {}, sampler);
   EXPECT_EQ(repeated.accepted, 1);
   EXPECT_EQ(repeated.next, 2);
 }
@@ -32,17 +32,17 @@ TEST(GreedyVerifier, JudgesEachRowWithTheDraftsBeforeItInTheText) {
 TEST(GreedyVerifier, RejectsAnEndTokenThatIsStillMasked) {
   auto sampler = Make({.temperature = 0, .logit_bias = {}}, {3}, 2);
   const std::vector<float> row = {0, 1, 0, 9};
-  const auto early = JudgeOnce(Greedy(), {3}, {row, row}, {}, sampler);
+  const auto early = VerifyOnce(Greedy(), {3}, {row, row}, {}, sampler);
   EXPECT_EQ(early.accepted, 0);
   EXPECT_EQ(early.next, 1);
-  const auto late = JudgeOnce(Greedy(), {1, 1, 3}, {row, row, row, row}, {}, sampler);
+  const auto late = VerifyOnce(Greedy(), {1, 1, 3}, {row, row, row, row}, {}, sampler);
   EXPECT_EQ(late.accepted, 3);
 }
 
 TEST(GreedyVerifier, FollowsTheArgmaxAtAnyTemperature) {
   auto sampler = Make({.temperature = 1.5f, .logit_bias = {}});
   const std::vector<float> row = {0, 0.1f, 0, 0};
-  const auto verdict = JudgeOnce(Greedy(), {1, 2}, {row, row, row}, {}, sampler);
+  const auto verdict = VerifyOnce(Greedy(), {1, 2}, {row, row, row}, {}, sampler);
   EXPECT_EQ(verdict.accepted, 1);
   EXPECT_EQ(verdict.next, 1);
 }

@@ -17,9 +17,9 @@ bool Accepts(float draft_logit, float target_logit) {
 
 }  // namespace
 
-round::Verdict LogitComparison::Judge(const round::Proposal& proposal, LogitsView logits,
-                                      sampling::Sampler& sampler, float* scratch) const noexcept {
-  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+round::Verdict LogitComparison::Verify(const round::Proposal& proposal, LogitsView logits,
+                                       sampling::Sampler& sampler, float* scratch) const noexcept {
+  if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   for (int i = 0; i < proposal.length(); ++i) {
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
     const bool comparable = proposal.raw_logits != nullptr && sampler.Knows(d);

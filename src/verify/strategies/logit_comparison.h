@@ -18,8 +18,8 @@ extern const VerifierSpec kLogitComparisonSpec;
 class LogitComparison final : public ListedVerifier {
  public:
   LogitComparison() : ListedVerifier(kLogitComparisonSpec) {}
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };
 
 }  // namespace foretoken::verify

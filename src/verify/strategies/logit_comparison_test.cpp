@@ -19,7 +19,7 @@ const std::vector<float> kRow = {1.0f, 3.0f, 2.0f, -sampling::kInf};
 
 int Accepted(Token d, float draft_logit, const SamplingParameters& s = {}) {
   auto sampler = Make(s);
-  return JudgeOnce(LogitComparison(), {d}, {kRow, kRow}, {}, sampler, {draft_logit}).accepted;
+  return VerifyOnce(LogitComparison(), {d}, {kRow, kRow}, {}, sampler, {draft_logit}).accepted;
 }
 
 TEST(LogitComparisonVerifier, AcceptsWhereTheTargetsLogitIsNotBelowTheDrafters) {
@@ -37,14 +37,14 @@ TEST(LogitComparisonVerifier, ComparesRawLogits) {
   EXPECT_EQ(Accepted(2, 2.5f, s), 0);
   auto sampler = Make(s);
   const auto verdict =
-      JudgeOnce(LogitComparison(), {1, 1}, {kRow, kRow, kRow}, {}, sampler, {3, 3});
+      VerifyOnce(LogitComparison(), {1, 1}, {kRow, kRow, kRow}, {}, sampler, {3, 3});
   EXPECT_EQ(verdict.accepted, 2);
 }
 
 TEST(LogitComparisonVerifier, SaysTheArgmaxInPlaceOfARejectedDraft) {
   auto sampler = Make();
   const auto verdict =
-      JudgeOnce(LogitComparison(), {1, 2, 0}, {kRow, kRow, kRow, kRow}, {}, sampler, {0, 5, 0});
+      VerifyOnce(LogitComparison(), {1, 2, 0}, {kRow, kRow, kRow, kRow}, {}, sampler, {0, 5, 0});
   EXPECT_EQ(verdict.accepted, 1);
   EXPECT_EQ(verdict.next, 1);
   EXPECT_EQ(verdict.kind, round::NextKind::kRecovered);
@@ -54,7 +54,7 @@ TEST(LogitComparisonVerifier, RejectsWhatCannotBeCompared) {
   EXPECT_EQ(Accepted(3, -sampling::kInf), 0);
   EXPECT_EQ(Accepted(1, sampling::kNan), 0);
   auto sampler = Make();
-  EXPECT_EQ(JudgeOnce(LogitComparison(), {1}, {kRow, kRow}, {}, sampler).accepted, 0);
+  EXPECT_EQ(VerifyOnce(LogitComparison(), {1}, {kRow, kRow}, {}, sampler).accepted, 0);
   EXPECT_TRUE(LogitComparison().NeedsLogits());
 }
 

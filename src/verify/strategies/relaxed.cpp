@@ -12,9 +12,9 @@ bool Relaxed::Accepts(const sampling::Sampler& sampler, const float* p, Token be
          sampler.BetterThan(p, d) < top_n_;
 }
 
-round::Verdict Relaxed::Judge(const round::Proposal& proposal, LogitsView logits,
-                              sampling::Sampler& sampler, float* p) const noexcept {
-  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+round::Verdict Relaxed::Verify(const round::Proposal& proposal, LogitsView logits,
+                               sampling::Sampler& sampler, float* p) const noexcept {
+  if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   for (int i = 0; i < proposal.length(); ++i) {
     sampler.Law(logits.Row(i), p);
     const Token best = sampler.Argmax(logits.Row(i));

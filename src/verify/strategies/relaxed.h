@@ -18,8 +18,8 @@ class Relaxed final : public ListedVerifier {
       : ListedVerifier(kRelaxedSpec),
         top_n_(settings.relaxed_top_n),
         delta_(static_cast<double>(settings.relaxed_delta)) {}
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 
  private:
   bool Accepts(const sampling::Sampler& sampler, const float* p, Token best,

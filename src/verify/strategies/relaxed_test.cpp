@@ -16,7 +16,7 @@ std::vector<Token> Accepted(const Verifier& verifier, const std::vector<double>&
   const auto row = sampling::LogitsOf(p);
   std::vector<Token> accepted;
   for (Token d = 0; d < static_cast<Token>(p.size()); ++d) {
-    const auto verdict = JudgeOnce(verifier, {d}, {row, row}, {}, sampler);
+    const auto verdict = VerifyOnce(verifier, {d}, {row, row}, {}, sampler);
     if (verdict.accepted == 1)
       accepted.push_back(d);
     else

@@ -6,9 +6,9 @@
 #include "verify/strategies/greedy.h"
 
 namespace foretoken::verify {
-round::Verdict Residual::Judge(const round::Proposal& proposal, LogitsView logits,
-                               sampling::Sampler& sampler, float* scratch) const noexcept {
-  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+round::Verdict Residual::Verify(const round::Proposal& proposal, LogitsView logits,
+                                sampling::Sampler& sampler, float* scratch) const noexcept {
+  if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   float *p = scratch, *residual = scratch + sampler.vocabulary();
   for (int i = 0; i < proposal.length(); ++i) {
     sampler.Law(logits.Row(i), p);

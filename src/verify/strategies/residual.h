@@ -25,8 +25,8 @@ class Residual final : public ListedVerifier {
         threshold_(static_cast<double>(settings.acceptance_threshold)),
         adjusts_(!settings.skip_sample_adjustment) {}
   bool Lossless() const override { return threshold_ == 0 && adjusts_; }
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 
  private:
   double threshold_;

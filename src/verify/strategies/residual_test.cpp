@@ -33,7 +33,7 @@ std::vector<double> ResidualLaw(const std::vector<double>& p, const std::vector<
 TEST(ResidualVerifier, RecoversFromTheResidual) {
   for (const auto& drafts : {UniformOverHead(kVocabulary), FarFromTheTarget(kVocabulary)}) {
     const auto e = Plain(drafts);
-    const auto tally = Play(e, JudgeOf(Residual()));
+    const auto tally = Play(e, VerifyOf(Residual()));
     const double chi = sampling::ChiSquare(
         tally.recovered, Buckets(ResidualLaw(HeadAndTail(kVocabulary), drafts.q)));
     std::printf("  chi-square %6.2f  residual, recovered\n", chi);
@@ -43,7 +43,7 @@ TEST(ResidualVerifier, RecoversFromTheResidual) {
 
 TEST(ResidualVerifier, AcceptsWithTheOverlapOfTheLaws) {
   const auto drafts = UniformOverHead(kVocabulary);
-  const auto tally = Play(Plain(drafts), JudgeOf(Residual()));
+  const auto tally = Play(Plain(drafts), VerifyOf(Residual()));
   const double overlap = .2 + .2 + .13 + .10 + .07;  // sum of min(p, q)
   EXPECT_NEAR(static_cast<double>(tally.accepted) / static_cast<double>(tally.drafted), overlap,
               4 * std::sqrt(overlap * (1 - overlap) / 40000));
@@ -55,7 +55,7 @@ TEST(ResidualVerifier, AlwaysAcceptsADraftFromTheTargetsOwnLaw) {
                             sampling::BestKernels());
   sampler.Law(e.logits.data(), e.drafts.q.data());
   e.n_drafts = 4, e.rounds = 5000;
-  EXPECT_EQ(Play(e, JudgeOf(Residual())).accepted, 20000);
+  EXPECT_EQ(Play(e, VerifyOf(Residual())).accepted, 20000);
 }
 
 TEST(ResidualVerifier, NeverAcceptsWhatTheTargetGivesNoProbability) {
@@ -64,7 +64,7 @@ TEST(ResidualVerifier, NeverAcceptsWhatTheTargetGivesNoProbability) {
   const Experiment e{.parameters = SamplingParameters{},
                      .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}),
                      .drafts = {{0, 0, 1e-20f, 1, 0, 0}}};
-  const auto tally = Play(e, JudgeOf(Residual()));
+  const auto tally = Play(e, VerifyOf(Residual()));
   EXPECT_EQ(tally.accepted, 0);
   EXPECT_LT(sampling::ChiSquare(tally.committed[0], {.5, .3, .2, 0, 0, 0}), kBound);
 }
@@ -76,7 +76,7 @@ TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
                .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}),
                .drafts = {{1, 0, 0, 0, 0, 0}}};
   const std::vector<double> p = {.5, .3, .2, 0, 0, 0};
-  EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).committed[0], p), kBound);
+  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], p), kBound);
   const auto twice = [](const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
                         float* scratch) {
     if (proposal.length() == 0) return round::Verdict{.next = s.Sample(l.Row(0), scratch)};
@@ -141,7 +141,7 @@ TEST(ResidualVerifier, TheTestOfItsJointLawSeesIt) {
   for (const double a : p)
     for (const double b : p) joint.push_back(a * b);
   EXPECT_GT(sampling::ChiSquare(Play(e, Biased).pairs, joint), 160);
-  EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).pairs, joint), 80);
+  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).pairs, joint), 80);
 }
 
 // A distribution other than the one that drafts were drawn from, such as one number for all tokens.
@@ -150,11 +150,11 @@ TEST(ResidualVerifier, TheTestOfItsLawSeesAConstantQ) {
   const std::vector<float> constant(kVocabulary, 0.3f);
   const auto judge = [&](round::Proposal p, LogitsView l, sampling::Sampler& s, float* scratch) {
     if (p.length() > 0) p.q = constant.data();
-    return Residual().Judge(p, l, s, scratch);
+    return Residual().Verify(p, l, s, scratch);
   };
   const auto law = Buckets(HeadAndTail(kVocabulary));
   EXPECT_GT(sampling::ChiSquare(Play(e, judge).committed[0], law), 5 * kBound);
-  EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).committed[0], law), kBound);
+  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], law), kBound);
 }
 
 // p = (.5, .5), q = (.9, .1): if every draft of token 1 is dropped, token 0 has .9 (.5 / .9) + .1
@@ -165,12 +165,12 @@ TEST(ResidualVerifier, TheTestOfItsLawSeesDraftsThatAreDroppedForTheirValue) {
                      .drafts = {{.9f, .1f, 0, 0, 0, 0}}};
   const auto dropping = [](round::Proposal p, LogitsView l, sampling::Sampler& s, float* scratch) {
     if (p.length() > 0 && p.tokens[0] == 1) p = {};
-    return Residual().Judge(p, l, s, scratch);
+    return Residual().Verify(p, l, s, scratch);
   };
   const auto wrong = Play(e, dropping).committed[0];
   EXPECT_GT(sampling::ChiSquare(wrong, {.5, .5, 0, 0, 0, 0}), 5 * kBound);
   EXPECT_LT(sampling::ChiSquare(wrong, {.55, .45, 0, 0, 0, 0}), kBound);
-  EXPECT_LT(sampling::ChiSquare(Play(e, JudgeOf(Residual())).committed[0], {.5, .5, 0, 0, 0, 0}),
+  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], {.5, .5, 0, 0, 0, 0}),
             kBound);
 }
 
@@ -182,7 +182,7 @@ TEST(ResidualVerifier, AcceptsByTheThresholdLess) {
     double expected = 0;
     for (const double p : {.28, .20, .13, .10, .07})
       expected += .2 * std::max(0.0, std::min(1.0, p / .2) - static_cast<double>(t));
-    const auto accepted = static_cast<double>(Play(e, JudgeOf(verifier)).accepted);
+    const auto accepted = static_cast<double>(Play(e, VerifyOf(verifier)).accepted);
     EXPECT_NEAR(accepted / e.rounds, expected,
                 4 * std::sqrt(expected * (1 - expected) / e.rounds) + 1e-9)
         << t;
@@ -194,7 +194,7 @@ TEST(ResidualVerifier, RecoversFromTheLawItselfWithoutAdjustment) {
   const Residual verifier({.skip_sample_adjustment = true});
   EXPECT_FALSE(verifier.Lossless());
   const auto e = Plain(PeakedAtTwo(kVocabulary));
-  const auto tally = Play(e, JudgeOf(verifier)), exact = Play(e, JudgeOf(Residual()));
+  const auto tally = Play(e, VerifyOf(verifier)), exact = Play(e, VerifyOf(Residual()));
   const auto law = Buckets(HeadAndTail(kVocabulary));
   EXPECT_EQ(tally.accepted, exact.accepted);
   EXPECT_LT(sampling::ChiSquare(tally.recovered, law), kBound);

@@ -5,8 +5,8 @@
 
 namespace foretoken::verify {
 
-round::Verdict SampleMatch::Judge(const round::Proposal& proposal, LogitsView logits,
-                                  sampling::Sampler& sampler, float* scratch) const noexcept {
+round::Verdict SampleMatch::Verify(const round::Proposal& proposal, LogitsView logits,
+                                   sampling::Sampler& sampler, float* scratch) const noexcept {
   for (int i = 0;; ++i) {
     const Token sample = sampler.Sample(logits.Row(i), scratch);
     if (i == proposal.length() || sample != proposal.tokens[static_cast<std::size_t>(i)])

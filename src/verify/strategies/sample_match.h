@@ -18,8 +18,8 @@ class SampleMatch final : public ListedVerifier {
  public:
   SampleMatch() : ListedVerifier(kSampleMatchSpec) {}
   RowUse Use(int, bool) const override { return RowUse::kSample; }
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };
 
 }  // namespace foretoken::verify

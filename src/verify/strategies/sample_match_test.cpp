@@ -35,7 +35,7 @@ std::vector<Token> Generate(const Verifier& verifier, int n, int k, const Sampli
       text.push_back(drafts.back());
       rows.push_back(RowOf(text));
     }
-    const auto verdict = JudgeOnce(verifier, drafts, rows, {}, sampler);
+    const auto verdict = VerifyOnce(verifier, drafts, rows, {}, sampler);
     for (int i = 0; i < verdict.accepted; ++i) sampler.Push(drafts[static_cast<std::size_t>(i)]);
     sampler.Push(verdict.next);
   }
@@ -75,7 +75,8 @@ TEST(SampleMatchVerifier, RecoversTheSampleThatFailedToMatch) {
     for (std::size_t i = 0; i < p.size(); ++i)
       sum += law[i] = p[i] * (1 - static_cast<double>(drafts.q[i]));
     for (double& x : law) x /= sum;
-    const double chi = sampling::ChiSquare(Play(e, JudgeOf(SampleMatch())).recovered, Buckets(law));
+    const double chi =
+        sampling::ChiSquare(Play(e, VerifyOf(SampleMatch())).recovered, Buckets(law));
     std::printf("  chi-square %6.2f  sample-match, recovered\n", chi);
     EXPECT_LT(chi, 30);
   }
@@ -95,7 +96,7 @@ TEST(SampleMatchVerifier, AgreesWithADrafterOfTheSameLawAndNoise) {
   }
   sampler.Pop(4);
   ASSERT_TRUE(SampleMatch().SharesNoise());
-  EXPECT_EQ(JudgeOnce(SampleMatch(), drafts, {row, row, row, row, row}, {}, sampler).accepted, 4);
+  EXPECT_EQ(VerifyOnce(SampleMatch(), drafts, {row, row, row, row, row}, {}, sampler).accepted, 4);
 }
 
 }  // namespace

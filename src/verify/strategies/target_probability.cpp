@@ -5,9 +5,10 @@
 
 namespace foretoken::verify {
 
-round::Verdict TargetProbability::Judge(const round::Proposal& proposal, LogitsView logits,
-                                        sampling::Sampler& sampler, float* scratch) const noexcept {
-  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+round::Verdict TargetProbability::Verify(const round::Proposal& proposal, LogitsView logits,
+                                         sampling::Sampler& sampler,
+                                         float* scratch) const noexcept {
+  if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   float *p = scratch, *rest = scratch + sampler.vocabulary();
   for (int i = 0; i < proposal.length(); ++i) {
     sampler.Law(logits.Row(i), p);

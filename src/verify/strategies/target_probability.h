@@ -17,8 +17,8 @@ extern const VerifierSpec kTargetProbabilitySpec;
 class TargetProbability final : public ListedVerifier {
  public:
   TargetProbability() : ListedVerifier(kTargetProbabilitySpec) {}
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 };
 
 }  // namespace foretoken::verify

@@ -21,7 +21,7 @@ Experiment Plain(const Drafts& drafts) {
 }
 
 TEST(TargetProbabilityVerifier, AcceptsADraftAsOftenAsTheTargetWouldSayIt) {
-  const auto tally = Play(Plain(UniformOverHead(kVocabulary)), JudgeOf(TargetProbability()));
+  const auto tally = Play(Plain(UniformOverHead(kVocabulary)), VerifyOf(TargetProbability()));
   const double mean = (.28 + .20 + .13 + .10 + .07) / 5;
   EXPECT_NEAR(static_cast<double>(tally.accepted) / 40000, mean,
               4 * std::sqrt(mean * (1 - mean) / 40000));
@@ -36,7 +36,7 @@ TEST(TargetProbabilityVerifier, RecoversFromAllButTheDraft) {
     for (std::size_t x = 0; x < p.size(); ++x)
       sum += law[x] = p[x] * (1 - static_cast<double>(drafts.q[x]));
     for (double& x : law) x /= sum;
-    const auto tally = Play(Plain(drafts), JudgeOf(TargetProbability()));
+    const auto tally = Play(Plain(drafts), VerifyOf(TargetProbability()));
     const double chi = sampling::ChiSquare(tally.recovered, Buckets(law));
     std::printf("  chi-square %6.2f  target-probability, recovered\n", chi);
     EXPECT_LT(chi, kBound);
@@ -49,9 +49,9 @@ TEST(TargetProbabilityVerifier, NeedsNoLawOfTheDrafter) {
     sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(1, id)}, 3,
                               sampling::BestKernels());
     sampler.Begin(std::vector<Token>{0}, 4);
-    const auto with = JudgeOnce(TargetProbability(), {1, 0}, {row, row, row},
-                                {{.1f, .8f, .1f}, {.9f, .05f, .05f}}, sampler);
-    const auto without = JudgeOnce(TargetProbability(), {1, 0}, {row, row, row}, {}, sampler);
+    const auto with = VerifyOnce(TargetProbability(), {1, 0}, {row, row, row},
+                                 {{.1f, .8f, .1f}, {.9f, .05f, .05f}}, sampler);
+    const auto without = VerifyOnce(TargetProbability(), {1, 0}, {row, row, row}, {}, sampler);
     EXPECT_EQ(with.accepted, without.accepted);
     EXPECT_EQ(with.next, without.next);
   }
@@ -63,7 +63,7 @@ TEST(TargetProbabilityVerifier, AlwaysAcceptsTheOnlyTokenThereIs) {
                      .drafts = {{1, 0, 0, 0, 0, 0}},
                      .n_drafts = 3,
                      .rounds = 2000};
-  EXPECT_EQ(Play(e, JudgeOf(TargetProbability())).accepted, 6000);
+  EXPECT_EQ(Play(e, VerifyOf(TargetProbability())).accepted, 6000);
 }
 
 // The typical mistake of this rule: recovery from all of p.
@@ -88,7 +88,7 @@ TEST(TargetProbabilityVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
     const auto law = Buckets(HeadAndTail(kVocabulary));
     const double wrong = sampling::ChiSquare(Play(Plain(drafts), biased).committed[0], law);
     const double right =
-        sampling::ChiSquare(Play(Plain(drafts), JudgeOf(TargetProbability())).committed[0], law);
+        sampling::ChiSquare(Play(Plain(drafts), VerifyOf(TargetProbability())).committed[0], law);
     std::printf("  chi-square %6.1f  recovery from all of p; %.2f without the draft; %s\n", wrong,
                 right, name);
     EXPECT_GT(wrong, 5 * kBound) << name;

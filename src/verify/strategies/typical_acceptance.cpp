@@ -8,9 +8,9 @@
 
 namespace foretoken::verify {
 
-round::Verdict TypicalAcceptance::Judge(const round::Proposal& proposal, LogitsView logits,
-                                        sampling::Sampler& sampler, float* p) const noexcept {
-  if (sampler.greedy()) return JudgeGreedy(proposal, logits, sampler);
+round::Verdict TypicalAcceptance::Verify(const round::Proposal& proposal, LogitsView logits,
+                                         sampling::Sampler& sampler, float* p) const noexcept {
+  if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   for (int i = 0; i < proposal.length(); ++i) {
     sampler.Law(logits.Row(i), p);
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];

@@ -20,8 +20,8 @@ class TypicalAcceptance final : public ListedVerifier {
       : ListedVerifier(kTypicalAcceptanceSpec),
         epsilon_(static_cast<double>(settings.typical_epsilon)),
         delta_(static_cast<double>(settings.typical_delta)) {}
-  round::Verdict Judge(const round::Proposal& proposal, LogitsView logits,
-                       sampling::Sampler& sampler, float* scratch) const noexcept override;
+  round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
+                        sampling::Sampler& sampler, float* scratch) const noexcept override;
 
  private:
   double epsilon_, delta_;

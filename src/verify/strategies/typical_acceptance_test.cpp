@@ -22,7 +22,7 @@ std::vector<Token> Accepted(const Verifier& verifier, const std::vector<double>&
   const auto row = sampling::LogitsOf(p);
   std::vector<Token> accepted;
   for (Token d = 0; d < static_cast<Token>(p.size()); ++d)
-    if (JudgeOnce(verifier, {d}, {row, row}, {}, sampler).accepted == 1) accepted.push_back(d);
+    if (VerifyOnce(verifier, {d}, {row, row}, {}, sampler).accepted == 1) accepted.push_back(d);
   return accepted;
 }
 
@@ -65,7 +65,7 @@ TEST(TypicalAcceptanceVerifier, SaysWhatPlainDecodingWouldInPlaceOfARejectedDraf
   std::vector<float> law(4);
   for (std::uint64_t id = 0; id < 100; ++id) {
     auto sampler = Make(4, id);
-    const auto verdict = JudgeOnce(TypicalAcceptance(), {3}, {row, row}, {}, sampler);
+    const auto verdict = VerifyOnce(TypicalAcceptance(), {3}, {row, row}, {}, sampler);
     EXPECT_EQ(verdict.accepted, 0);
     EXPECT_EQ(verdict.next, sampler.Sample(row.data(), law.data()));
   }
@@ -76,7 +76,7 @@ TEST(TypicalAcceptanceVerifier, BendsTheLaw) {
   const Experiment e{.parameters = SamplingParameters{},
                      .logits = sampling::LogitsOf({.4, .2, .2, .1, .05, .05}),
                      .drafts = {{0, 0, 1, 0, 0, 0}}};
-  EXPECT_EQ(Play(e, JudgeOf(TypicalAcceptance())).committed[0][2], e.rounds);
+  EXPECT_EQ(Play(e, VerifyOf(TypicalAcceptance())).committed[0][2], e.rounds);
 }
 
 }  // namespace

@@ -66,11 +66,7 @@ Compared Compare(EngineOptions options, const Request& request, std::shared_ptr<
     const Drafts got = Proposed(*session, std::min(k, left));
     const std::vector<std::int32_t> tokens(want.tokens.begin(), want.tokens.end());
     EXPECT_EQ(got.tokens, tokens);
-    if (want.probabilities.empty()) {
-      EXPECT_EQ(got.probabilities, std::vector<float>(tokens.size(), 1.0f));
-    } else {
-      EXPECT_TRUE(SameBits(got.probabilities, want.probabilities));
-    }
+    EXPECT_TRUE(SameBits(got.probabilities, want.probabilities));
     for (const float p : got.probabilities) seen.uncertain += p < 1;
     const auto round = (*decoder)->Verify();
     EXPECT_TRUE(round);
@@ -292,25 +288,24 @@ TEST(BuiltInDrafters, SessionsDraftTogetherInSharedPasses) {
   std::vector<DraftSession*> batch;
   for (std::uint64_t i = 0; i < 3; ++i) {
     sessions.push_back(SessionOf(drafter)), alone.push_back(SessionOf(Opened()));
-    DraftRequest request{.prompt = std::vector<std::int32_t>(5 + 9 * i, 60), .seed = i};
+    SessionText request{.prompt = std::vector<std::int32_t>(5 + 9 * i, 60), .seed = i};
     request.prompt.push_back(70 + static_cast<std::int32_t>(i));
     request.sampling.temperature = i == 1 ? 0.0f : 0.9f;
     ASSERT_TRUE(sessions.back()->Begin(request) && alone.back()->Begin(request));
     batch.push_back(sessions.back().get());
   }
   for (int round = 0; round < 4; ++round) {
-    const auto drafts =
-        DraftSession::ProposeAll(batch, 4, {.distributions = true, .token_logits = true});
+    const auto drafts = DraftSession::ProposeAll(batch, 4, {.distributions = true, .logits = true});
     ASSERT_TRUE(drafts) << drafts.error().message;
     const auto forwards = sessions[0]->TakeWork().forwards;
     EXPECT_LE(forwards, round == 0 ? 5 : 4);
     for (std::size_t i = 0; i < 3; ++i) {
-      const auto want = alone[i]->Propose(4, {.distributions = true, .token_logits = true});
+      const auto want = alone[i]->Propose(4, {.distributions = true, .logits = true});
       ASSERT_TRUE(want);
       EXPECT_EQ((*drafts)[i].tokens, want->tokens);
       EXPECT_TRUE(SameBits((*drafts)[i].distributions, want->distributions));
-      EXPECT_EQ((*drafts)[i].token_logits.size(), want->tokens.size() * 320);
-      EXPECT_TRUE(SameBits((*drafts)[i].token_logits, want->token_logits));
+      EXPECT_EQ((*drafts)[i].logits.size(), want->tokens.size() * 320);
+      EXPECT_TRUE(SameBits((*drafts)[i].logits, want->logits));
       const auto committed = std::span(want->tokens).first(3);
       ASSERT_TRUE(sessions[i]->Observe(committed) && alone[i]->Observe(committed));
     }
@@ -336,19 +331,17 @@ TEST(BuiltInDrafters, SessionsShowTheLogitsOfTheModel) {
                                 .shares_noise = false}));
     ASSERT_TRUE(session->Observe(first->tokens));
     const auto want = (*decoder)->Draft({.logits = true});
-    const auto got =
-        session->Propose(static_cast<int>(want->tokens.size()), {.token_logits = true});
+    const auto got = session->Propose(static_cast<int>(want->tokens.size()), {.logits = true});
     ASSERT_TRUE(got) << got.error().message;
-    ASSERT_EQ(got->token_logits.size(), 4u * 320u);
+    ASSERT_EQ(got->logits.size(), 4u * 320u);
     for (int i = 0; i < 4; ++i)
-      EXPECT_TRUE(
-          SameBits(std::span(got->token_logits).subspan(static_cast<std::size_t>(i) * 320, 320),
-                   want->logits.Row(i)));
-    EXPECT_TRUE(Proposed(*session, 4).token_logits.empty());
+      EXPECT_TRUE(SameBits(std::span(got->logits).subspan(static_cast<std::size_t>(i) * 320, 320),
+                           want->logits.Row(i)));
+    EXPECT_TRUE(Proposed(*session, 4).logits.empty());
   }
   const auto lookup = SessionOf(*MakeNgramDrafter(), 320);
   ASSERT_TRUE(lookup->Begin({.prompt = {1, 2, 3, 1, 2}}));
-  EXPECT_TRUE(lookup->Propose(2, {.token_logits = true})->token_logits.empty());
+  EXPECT_TRUE(lookup->Propose(2, {.logits = true})->logits.empty());
 }
 
 TEST(BuiltInDrafters, SummariesHaveTheEndTokens) {
@@ -392,11 +385,11 @@ TEST(BuiltInDrafters, ServeAnEngineAsItsOwnDraftModelDoes) {
 // A drafter with the target's own file has the target's distributions: under sample-match, which
 // the default controller uses, every draft is the target's own token.
 TEST(BuiltInDrafters, TheTargetItselfIsAcceptedWhole) {
-  for (const char* lookahead : {"cost-model", "batch-size"}) {
+  for (const char* controller : {"cost-model", "batch-size"}) {
     EngineOptions options = PairOptions();
     options.draft_model.clear();
-    options.speculative.lookahead = lookahead;
-    if (lookahead == std::string("batch-size"))
+    options.speculative.controller = controller;
+    if (controller == std::string("batch-size"))
       options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
     auto target = OpenDrafter(Pair().target, {.threads = 1});
     ASSERT_TRUE(target);
@@ -411,7 +404,7 @@ TEST(BuiltInDrafters, TheTargetItselfIsAcceptedWhole) {
       EXPECT_EQ(got.strategy, "sample-match");
       drafted += got.speculation.drafted;
     }
-    if (lookahead == std::string("batch-size")) EXPECT_GT(drafted, 300);
+    if (controller == std::string("batch-size")) EXPECT_GT(drafted, 300);
   }
 }
 
@@ -422,12 +415,12 @@ class Cautious final : public Drafter {
   std::string_view name() const override { return "cautious"; }
   bool ReportsDistributions() const override { return inner_->ReportsDistributions(); }
   DrafterLimits limits() const override { return inner_->limits(); }
-  void Begin(const DraftedRequest& request) override { inner_->Begin(request); }
+  void Begin(const DrafterText& request) override { inner_->Begin(request); }
   void Propose(int sequence, DraftProposal& proposal) override {
     inner_->Propose(sequence, proposal);
     ++calls;
   }
-  void Observe(const DraftedRound& round) override { inner_->Observe(round); }
+  void Observe(const DrafterRound& round) override { inner_->Observe(round); }
   void End(int sequence) override { inner_->End(sequence); }
   int calls = 0;
 

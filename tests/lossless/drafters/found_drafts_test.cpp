@@ -18,7 +18,7 @@ struct Opened {
 
 Opened Open(const std::string& model, const std::string& methods = "") {
   Opened opened{.options = {.model = model,
-                            .speculative = {.method = methods, .lookahead = "fixed"},
+                            .speculative = {.method = methods, .controller = "fixed"},
                             .threads = 1},
                 .engine = {}};
   auto engine = Engine::Open(opened.options);
@@ -40,7 +40,7 @@ Completion Text(Engine& engine, bool speculates) {
   return completion ? std::move(*completion) : Completion();
 }
 
-TEST(FoundDrafts, TheyDraftAndTheTextStays) {
+TEST(FoundDrafters, TheyDraftAndTheTextStays) {
   const std::string folder = fixtures::TemporaryFolder();
   const std::string target =
       fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
@@ -50,8 +50,8 @@ TEST(FoundDrafts, TheyDraftAndTheTextStays) {
   EXPECT_EQ(opened.engine->summary().method, "mtp");
   const auto& notices = opened.engine->summary().notices;
   EXPECT_NE(std::find(notices.begin(), notices.end(),
-                      "drafts: mtp by mtp-tales.gguf (found beside the model; --spec-type none "
-                      "turns it off)"),
+                      "drafts: mtp by mtp-tales.gguf (found beside the model; "
+                      "SpeculativeOptions::method none turns it off)"),
             notices.end());
   const Completion with = Text(*opened.engine, true), plain = Text(*opened.engine, false);
   EXPECT_GT(with.speculation.accepted, 5);
@@ -63,7 +63,7 @@ TEST(FoundDrafts, TheyDraftAndTheTextStays) {
 }
 
 // A head does not keep a second turn from the cache, and drafts behind what came from there.
-TEST(FoundDrafts, ASecondTurnReadsOnlyWhatIsNew) {
+TEST(FoundDrafters, ASecondTurnReadsOnlyWhatIsNew) {
   const std::string folder = fixtures::TemporaryFolder();
   const std::string target =
       fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
@@ -96,7 +96,7 @@ TEST(FoundDrafts, ASecondTurnReadsOnlyWhatIsNew) {
 }
 
 // A head whose tensors are not what its metadata promises is noticed when it is loaded.
-TEST(FoundDrafts, OneThatCannotBeLoadedIsPassedOver) {
+TEST(FoundDrafters, OneThatCannotBeLoadedIsPassedOver) {
   const std::string folder = fixtures::TemporaryFolder();
   const std::string target =
       fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
@@ -116,7 +116,7 @@ TEST(FoundDrafts, OneThatCannotBeLoadedIsPassedOver) {
   const Opened opened = Open(target);
   ASSERT_TRUE(opened.engine);
   EXPECT_EQ(opened.engine->summary().method, "standalone");
-  ASSERT_EQ(opened.engine->summary().drafts.size(), 1U);
+  ASSERT_EQ(opened.engine->summary().drafters.size(), 1U);
   bool noticed = false;
   for (const std::string& notice : opened.engine->summary().notices)
     noticed |= notice.starts_with("drafts: passed over " + head);

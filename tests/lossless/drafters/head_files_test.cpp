@@ -239,7 +239,7 @@ TEST_P(HeadsInTheTargetsFile, DraftTheSameInAFileOfTheirOwn) {
   const auto inside = Opened(Drafting())->Generate(request);
   auto engine = Engine::Open({.model = Files().target,
                               .draft_model = head,
-                              .speculative = {.lookahead = "fixed"},
+                              .speculative = {.controller = "fixed"},
                               .context_size = 512});
   ASSERT_TRUE(engine) << engine.error().message;
   const auto apart = (*engine)->Generate(request);

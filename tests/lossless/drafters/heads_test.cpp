@@ -35,7 +35,7 @@ std::string OpenError(const std::string& draft, const std::string& method = "",
                       const std::string& target = Target()) {
   auto engine = Engine::Open({.model = target,
                               .draft_model = draft,
-                              .speculative = {.method = method, .lookahead = "fixed"},
+                              .speculative = {.method = method, .controller = "fixed"},
                               .threads = 1});
   return engine ? "" : engine.error().message;
 }
@@ -303,7 +303,7 @@ TEST(Heads, AnMtpHeadInTheTargetsOwnFileDraftsAsOneOfItsOwnDoes) {
   request.sampling.temperature = 0.8F;
   request.seed = 4;
   const auto run = [&](EngineOptions options) {
-    options.speculative.lookahead = "fixed";  // the same drafts in both, whatever the time
+    options.speculative.controller = "fixed";  // the same drafts in both, whatever the time
     auto engine = Engine::Open(std::move(options));
     EXPECT_TRUE(engine) << engine.error().message;
     return *(*engine)->Generate(request);

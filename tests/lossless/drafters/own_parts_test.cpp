@@ -81,7 +81,7 @@ TEST(OwnDrafter, LeavesTheTextAsItIs) {
 class Bookkeeper final : public Drafter {
  public:
   std::string_view name() const override { return "bookkeeper"; }
-  void Begin(const DraftedRequest& request) override {
+  void Begin(const DrafterText& request) override {
     EXPECT_EQ(texts.count(request.sequence), 0u);
     texts[request.sequence].assign(request.prompt.begin(), request.prompt.end());
     most = std::max(most, texts.size());
@@ -92,7 +92,7 @@ class Bookkeeper final : public Drafter {
     for (int i = 0; proposal.left() > 0; ++i) proposal.Push(shown[static_cast<std::size_t>(i)]);
     ++proposals;
   }
-  void Observe(const DraftedRound& round) override {
+  void Observe(const DrafterRound& round) override {
     auto& text = texts.at(round.sequence);
     text.insert(text.end(), round.committed.begin(), round.committed.end());
     EXPECT_LE(round.accepted, round.drafted);
@@ -131,7 +131,7 @@ TEST(OwnDrafter, IsToldOfEachSequenceApartAndServesABatch) {
 TEST(OwnDrafter, ServesTheCostModelToo) {
   EngineOptions options = Target();
   const auto want = Generated(*OpenEngine(options), Ask(40, 0, 0, 0)).token_ids;
-  options.speculative.lookahead = "cost-model";
+  options.speculative.controller = "cost-model";
   options.drafter = std::make_shared<OwnDrafter>([](DraftProposal& p) {
     while (p.left() > 0) p.Push(p.text().back());
   });
@@ -224,16 +224,16 @@ std::shared_ptr<OwnDrafter> DrawsLikeTheTarget(double temperature, double off = 
 // With equal distributions the drafts are the target's own tokens wherever sample-match verifies:
 // under the default controller too.
 TEST(OwnDrafter, WithTheTargetsDistributionIsAcceptedWhole) {
-  for (const char* lookahead : {"cost-model", "batch-size", "fixed", "by-text"})
+  for (const char* controller : {"cost-model", "batch-size", "fixed", "by-text"})
     for (const float temperature : {1.0f, 0.6f}) {
       EngineOptions options = Target();
-      options.speculative.lookahead = lookahead;
-      if (options.speculative.lookahead == "batch-size")
+      options.speculative.controller = controller;
+      if (options.speculative.controller == "batch-size")
         options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
-      if (options.speculative.lookahead == "fixed" || options.speculative.lookahead == "by-text")
+      if (options.speculative.controller == "fixed" || options.speculative.controller == "by-text")
         options.speculative.strategy = VerifyStrategy::kSampleMatch;
       // What the cost model drafts depends on the machine, and may be nothing.
-      const bool measures = options.speculative.lookahead == "cost-model";
+      const bool measures = options.speculative.controller == "cost-model";
       const auto share = [&](double off) {
         options.drafter = DrawsLikeTheTarget(static_cast<double>(temperature), off);
         const auto engine = OpenEngine(options);
@@ -243,16 +243,16 @@ TEST(OwnDrafter, WithTheTargetsDistributionIsAcceptedWhole) {
           EXPECT_EQ(got.strategy, "sample-match");
           drafted += got.speculation.drafted, accepted += got.speculation.accepted;
         }
-        std::printf("  %-10s T %.1f, off by %2.0f: %lld of %lld drafts accepted\n", lookahead,
+        std::printf("  %-10s T %.1f, off by %2.0f: %lld of %lld drafts accepted\n", controller,
                     static_cast<double>(temperature), off, static_cast<long long>(accepted),
                     static_cast<long long>(drafted));
         if (measures && drafted == 0) return 1.0;
-        EXPECT_GT(drafted, 0) << lookahead;
+        EXPECT_GT(drafted, 0) << controller;
         return static_cast<double>(accepted) /
                static_cast<double>(std::max<std::int64_t>(1, drafted));
       };
-      EXPECT_EQ(share(1), 1.0) << lookahead;
-      if (!measures) EXPECT_LT(share(20), 0.6) << lookahead;  // the test can fail
+      EXPECT_EQ(share(1), 1.0) << controller;
+      if (!measures) EXPECT_LT(share(20), 0.6) << controller;  // the test can fail
     }
 }
 
@@ -262,8 +262,8 @@ class OwnVerifier final : public Verifier {
   explicit OwnVerifier(Kind kind) : kind_(kind) {}
   std::string_view name() const override { return "mine"; }
   bool lossless() const override { return kind_ == Kind::kResidual; }
-  bool NeedsLaws() const override { return kind_ == Kind::kResidual; }
-  Judgement Judge(JudgedDraft& draft) override {
+  bool NeedsDistributions() const override { return kind_ == Kind::kResidual; }
+  Verdict Verify(DraftsToVerify& draft) override {
     for (int i = 0; i < draft.length() && kind_ != Kind::kAll; ++i) {
       const auto p = draft.TargetDistribution(i), q = draft.DraftDistribution(i);
       const auto d = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
@@ -326,7 +326,7 @@ TEST(OwnParts, UnderSampleMatchDrawnDraftsKeepTheTargetsDistribution) {
     if (want[i] > kSeeds / 20 && want[i] < kSeeds / 3) fond = i;
   ASSERT_GT(fond, 0u);
   EngineOptions options = Target();
-  options.speculative.lookahead = "batch-size";
+  options.speculative.controller = "batch-size";
   options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
   options.drafter = std::make_shared<OwnDrafter>(
       [fond](DraftProposal& p) {

@@ -40,7 +40,7 @@ EngineOptions With(std::vector<std::string> files, int max_sequences = 1) {
   EngineOptions options;
   options.model = Made().target;
   options.speculative.draft_models = std::move(files);
-  options.speculative.lookahead = "fixed";
+  options.speculative.controller = "fixed";
   options.speculative.num_speculative_tokens = 4;
   options.max_sequences = max_sequences;
   options.threads = 1;
@@ -57,19 +57,19 @@ TEST(Portfolio, NamesTellFilesOfOneMethodApart) {
   const auto engine = OpenEngine(All());
   const EngineSummary& summary = engine->summary();
   EXPECT_EQ(summary.method, "standalone,eagle,mtp");
-  ASSERT_EQ(summary.drafts.size(), 4u);
+  ASSERT_EQ(summary.drafters.size(), 4u);
   const std::vector<std::string> names = {"standalone:far", "standalone:near", "eagle", "mtp"};
-  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(summary.drafts[i].name, names[i]);
-  EXPECT_EQ(summary.drafts[1].method, "standalone");
-  EXPECT_EQ(summary.drafts[1].model.path, Made().near);
-  for (const DrafterSummary& draft : summary.drafts) {
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(summary.drafters[i].name, names[i]);
+  EXPECT_EQ(summary.drafters[1].method, "standalone");
+  EXPECT_EQ(summary.drafters[1].model.path, Made().near);
+  for (const DrafterSummary& draft : summary.drafters) {
     EXPECT_GT(draft.model.weight_bytes, 0) << draft.name;
     EXPECT_GT(draft.model.cache_bytes, 0) << draft.name;
   }
-  EXPECT_EQ(summary.draft->path, Made().far);
+  EXPECT_EQ(summary.draft_model->path, Made().far);
   // A method with one file needs no name, but accepts it.
   const auto one = OpenEngine(With({Made().near}));
-  EXPECT_EQ(one->summary().drafts[0].name, "standalone");
+  EXPECT_EQ(one->summary().drafters[0].name, "standalone");
   Request request = Ask(8);
   request.speculative.method = "standalone:near";
   EXPECT_GT(Generated(*one, request).speculation.drafted, 0);
@@ -85,8 +85,8 @@ TEST(Portfolio, FilesOfOneNameGetNumbers) {
   const auto folder = std::filesystem::path(fixtures::TemporaryFolder());
   std::filesystem::copy_file(Made().far, folder / "near.gguf");
   const auto engine = OpenEngine(With({Made().near, (folder / "near.gguf").string()}));
-  EXPECT_EQ(engine->summary().drafts[0].name, "standalone:near");
-  EXPECT_EQ(engine->summary().drafts[1].name, "standalone:near-2");
+  EXPECT_EQ(engine->summary().drafters[0].name, "standalone:near");
+  EXPECT_EQ(engine->summary().drafters[1].name, "standalone:near-2");
 }
 
 // The drafts of each do not depend on the others: a head gets its own features, and each cache
@@ -125,10 +125,10 @@ TEST(Portfolio, LeavesTheTextAsItIs) {
   const auto plain = OpenEngine(With({}));
   const std::vector<std::string> methods = {"portfolio", "eagle,mtp", "standalone",
                                             "standalone:far,mtp,ngram"};
-  for (const char* lookahead : {"fixed", "cost-model"})
+  for (const char* controller : {"fixed", "cost-model"})
     for (const int max_sequences : {1, 3}) {
       EngineOptions options = All(max_sequences);
-      options.speculative.lookahead = lookahead;
+      options.speculative.controller = controller;
       const auto engine = OpenEngine(options);
       std::vector<Request> requests;
       for (int i = 0; i < 8; ++i) {
@@ -144,7 +144,7 @@ TEST(Portfolio, LeavesTheTextAsItIs) {
       for (std::size_t i = 0; i < requests.size(); ++i) {
         requests[i].speculative.method = "none";
         const auto want = Generated(*plain, requests[i]);
-        EXPECT_EQ((*got)[i].token_ids, want.token_ids) << lookahead << i;
+        EXPECT_EQ((*got)[i].token_ids, want.token_ids) << controller << i;
         ASSERT_EQ((*got)[i].logprobs.size(), want.logprobs.size());
         for (std::size_t t = 0; t < want.logprobs.size(); ++t)
           ASSERT_EQ((*got)[i].logprobs[t].logprob, want.logprobs[t].logprob) << i << ", " << t;
@@ -174,7 +174,7 @@ class AcceptsAll final : public Verifier {
  public:
   std::string_view name() const override { return "all"; }
   bool lossless() const override { return false; }
-  Judgement Judge(JudgedDraft& draft) override {
+  Verdict Verify(DraftsToVerify& draft) override {
     return {draft.length(), draft.Sample(draft.length())};
   }
 };
@@ -225,12 +225,12 @@ TEST(Portfolio, ErrorsNameTheFile) {
   EXPECT_EQ(OpenError(options),
             Made().eagle +
                 ": this is an EAGLE-3 head, and 'standalone' was asked for; give "
-                "another file, or leave --spec-type out");
+                "another file, or leave SpeculativeOptions::method out");
   options = With({Made().eagle});
   options.speculative.method = "standalone,eagle";
   EXPECT_EQ(OpenError(options),
             "speculative method: 'standalone,eagle' needs a draft model; name one with "
-            "-md (--model-draft), or use ngram");
+            "EngineOptions::draft_model, or use ngram");
   options.speculative.method = "eagle,mtp";  // and the target's file has none
   EXPECT_NE(OpenError(options).find("the model has no MTP head"), std::string::npos);
 }
@@ -243,8 +243,8 @@ TEST(Portfolio, SettingsFilesListTheFiles) {
   EngineOptions options = With({});
   ASSERT_TRUE(ReadSpeculativeFile(path, kSpeculativeSection, options.speculative));
   const auto engine = OpenEngine(options);
-  ASSERT_EQ(engine->summary().drafts.size(), 2u);
-  EXPECT_EQ(engine->summary().drafts[1].model.path, Made().eagle);
+  ASSERT_EQ(engine->summary().drafters.size(), 2u);
+  EXPECT_EQ(engine->summary().drafters[1].model.path, Made().eagle);
 }
 
 }  // namespace

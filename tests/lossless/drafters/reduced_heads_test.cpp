@@ -45,14 +45,14 @@ std::vector<Case> Cases() {
 class ReducedHeads : public testing::TestWithParam<Case> {
  protected:
   // n: draft_vocabulary.
-  Result<std::unique_ptr<Engine>> Open(std::optional<int> n, const std::string& lookahead = "fixed",
-                                       int sequences = 1) {
+  Result<std::unique_ptr<Engine>> Open(std::optional<int> n,
+                                       const std::string& controller = "fixed", int sequences = 1) {
     static const std::string folder = fixtures::TemporaryFolder();
     const Case& c = GetParam();
     EngineOptions options{.model = fixtures::WriteTinyModel(folder, c.target),
                           .speculative = {.method = c.method,
                                           .num_speculative_tokens = 5,
-                                          .lookahead = lookahead,
+                                          .controller = controller,
                                           .draft_vocabulary = n},
                           .max_sequences = sequences,
                           .threads = 1};

@@ -195,17 +195,17 @@ TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
 }
 
 TEST(SpeculativeDecoder, ShowsTheAdaptiveLookaheadInUse) {
-  EXPECT_EQ(Decoder(PairOptions())->adaptive(), nullptr);
+  EXPECT_EQ(Decoder(PairOptions())->adaptive_lookahead(), nullptr);
   EngineOptions options = PairOptions();
-  options.speculative.lookahead = "ewma";
+  options.speculative.controller = "ewma";
   const auto decoder = Decoder(options);
-  ASSERT_NE(decoder->adaptive(), nullptr);
+  ASSERT_NE(decoder->adaptive_lookahead(), nullptr);
   Request request = Ask(60);
   request.speculative.num_speculative_tokens = 12;
   ASSERT_TRUE(decoder->Begin(request));
-  auto reference = AdaptiveLookahead::Create(decoder->adaptive()->config());
+  auto reference = AdaptiveLookahead::Create(decoder->adaptive_lookahead()->config());
   ASSERT_TRUE(reference);
-  EXPECT_EQ(decoder->adaptive()->observations(), 0);
+  EXPECT_EQ(decoder->adaptive_lookahead()->observations(), 0);
   while (!decoder->done()) {
     const auto drafts = decoder->Draft();
     ASSERT_TRUE(drafts);
@@ -214,10 +214,10 @@ TEST(SpeculativeDecoder, ShowsTheAdaptiveLookaheadInUse) {
     const auto round = decoder->Verify();
     ASSERT_TRUE(round);
     if (round->drafted > 0) reference->Observe(round->drafted, round->accepted);
-    EXPECT_EQ(decoder->adaptive()->lookahead(), reference->lookahead());
-    EXPECT_EQ(decoder->adaptive()->mean_accepted(), reference->mean_accepted());
+    EXPECT_EQ(decoder->adaptive_lookahead()->lookahead(), reference->lookahead());
+    EXPECT_EQ(decoder->adaptive_lookahead()->mean_accepted(), reference->mean_accepted());
   }
-  EXPECT_GT(decoder->adaptive()->observations(), 5);
+  EXPECT_GT(decoder->adaptive_lookahead()->observations(), 5);
 }
 
 }  // namespace

@@ -144,8 +144,8 @@ TEST(SpeculativePipeline, TheHalvesAreExecute) {
     for (const auto& [id, output] : a.all) ASSERT_EQ(output.tokens, b.all[id].tokens) << id;
   }
   const auto x = whole->SpecDecodeMetrics(), y = halves->SpecDecodeMetrics();
-  EXPECT_EQ(x.draft_tokens, y.draft_tokens);
-  EXPECT_EQ(x.accepted_tokens_per_position, y.accepted_tokens_per_position);
+  EXPECT_EQ(x.drafted, y.drafted);
+  EXPECT_EQ(x.accepted_per_position, y.accepted_per_position);
 }
 
 std::vector<std::int32_t> Row(const RaggedBatch& batch, std::size_t i) {
@@ -216,17 +216,16 @@ TEST(SpeculativePipeline, MetricsCountAllRequestsSinceTheReset) {
   auto m = pipeline->SpecDecodeMetrics();
   EXPECT_EQ(m.rounds, 6);
   EXPECT_EQ(m.draft_rounds, 6);
-  EXPECT_EQ(m.draft_tokens, 3 * 5);
-  EXPECT_EQ(m.draft_tokens_per_position[0], 6);
-  EXPECT_EQ(m.draft_tokens_per_position[2], 3);
-  EXPECT_EQ(m.emitted_tokens, static_cast<std::int64_t>(collected.all["a"].tokens.size() +
-                                                        collected.all["b"].tokens.size()));
-  EXPECT_EQ(m.accepted_tokens, m.emitted_tokens - 2 - 6);  // a first token and one for each round
-  EXPECT_EQ(*m.acceptance_rate,
-            static_cast<double>(m.accepted_tokens) / static_cast<double>(m.draft_tokens));
-  EXPECT_EQ(*m.mean_acceptance_length, 1 + static_cast<double>(m.accepted_tokens) / 6);
+  EXPECT_EQ(m.drafted, 3 * 5);
+  EXPECT_EQ(m.drafted_per_position[0], 6);
+  EXPECT_EQ(m.drafted_per_position[2], 3);
+  EXPECT_EQ(m.emitted, static_cast<std::int64_t>(collected.all["a"].tokens.size() +
+                                                 collected.all["b"].tokens.size()));
+  EXPECT_EQ(m.accepted, m.emitted - 2 - 6);  // a first token and one for each round
+  EXPECT_EQ(*m.acceptance_rate, static_cast<double>(m.accepted) / static_cast<double>(m.drafted));
+  EXPECT_EQ(*m.mean_acceptance_length, 1 + static_cast<double>(m.accepted) / 6);
   EXPECT_EQ(*m.acceptance_rate_per_position[0],
-            static_cast<double>(m.accepted_tokens_per_position[0]) / 6);
+            static_cast<double>(m.accepted_per_position[0]) / 6);
   pipeline->ResetMetrics();
   EXPECT_EQ(pipeline->SpecDecodeMetrics().rounds, 0);
   EXPECT_FALSE(pipeline->SpecDecodeMetrics().acceptance_rate);
@@ -234,7 +233,7 @@ TEST(SpeculativePipeline, MetricsCountAllRequestsSinceTheReset) {
   EXPECT_EQ(pipeline->SpecDecodeMetrics().rounds, 2);
   ASSERT_TRUE(pipeline->Release("a"));
   EXPECT_EQ(pipeline->SpecDecodeMetrics().rounds, 2);
-  EXPECT_EQ(pipeline->SpecDecodeMetrics().draft_tokens, 5);
+  EXPECT_EQ(pipeline->SpecDecodeMetrics().drafted, 5);
 }
 
 TEST(SpeculativePipeline, AReleasedRequestMakesRoomAndItsIdIsNew) {

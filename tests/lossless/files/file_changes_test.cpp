@@ -69,7 +69,7 @@ class FileChanges : public testing::Test {
     options.draft_model = draft_;
     options.speculative.method = draft_.empty() ? "none" : "standalone";
     if (!draft_.empty()) {  // drafts in every round, whatever they cost
-      options.speculative.lookahead = "fixed";
+      options.speculative.controller = "fixed";
       options.speculative.num_speculative_tokens = 4;
     }
     options.threads = 2;

@@ -295,7 +295,7 @@ class ReducedHead : public testing::Test {
     options_.draft_model = fixtures::WriteTinyModel(folder, options);
     options_.threads = 1;
     options_.speculative.method = "standalone";
-    options_.speculative.lookahead = "fixed";
+    options_.speculative.controller = "fixed";
     sample_ = folder + "/sample.txt";
   }
   Completion Reduced(int n, float temperature, const std::string& sample = "") {

@@ -295,7 +295,7 @@ Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of) {
   options.model = TinyFiles().target;
   options.speculative.method = of.drafter == "all" ? "portfolio" : of.drafter;
   options.speculative.strategy = of.strategy;
-  options.speculative.lookahead = of.lookahead;
+  options.speculative.controller = of.controller;
   options.speculative.num_speculative_tokens = 3;
   options.speculative.skip_sample_adjustment = !of.adjusts;
   options.max_sequences = of.max_sequences;

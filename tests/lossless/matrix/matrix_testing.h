@@ -39,7 +39,7 @@ bool ReadsLaws(VerifyStrategy strategy);
 struct MatrixEngine {
   std::string drafter = "none";
   VerifyStrategy strategy = VerifyStrategy::kAuto;
-  std::string lookahead = "fixed";  // 3 drafts a round
+  std::string controller = "fixed";  // 3 drafts a round
   int max_sequences = 16;
   bool adjusts = true;  // false: skip_sample_adjustment
 };

@@ -111,7 +111,7 @@ std::vector<Sample> PlainSamples(int n) {
 struct Column {
   std::string drafter;
   VerifyStrategy strategy;
-  std::string lookahead = "fixed";
+  std::string controller = "fixed";
 };
 std::vector<Column> Columns(VerifyStrategy strategy) {
   std::vector<Column> columns;
@@ -129,7 +129,7 @@ void ExpectPlainLaws(const std::vector<Column>& columns, Size size) {
   for (const Column& column : columns) {
     ++n_columns;
     const auto engine = OpenMatrix(
-        {.drafter = column.drafter, .strategy = column.strategy, .lookahead = column.lookahead});
+        {.drafter = column.drafter, .strategy = column.strategy, .controller = column.controller});
     std::int64_t drafted = 0, accepted = 0;
     Worst worst;
     std::string worst_setting, shown;

@@ -56,8 +56,9 @@ void ExpectPlainTexts(const MatrixEngine& of, bool greedy,
     const auto texts = MatrixTexts(*engine, RequestsOf(setting, greedy));
     for (std::size_t j = 0; j < texts.size(); ++j) {
       EXPECT_TRUE(Equal(texts[j], plain[i][j]))
-          << setting.name << ", " << of.drafter << ", " << Name(of.strategy) << ", " << of.lookahead
-          << ", request " << j << ": " << texts[j].text << "\nplain: " << plain[i][j].text;
+          << setting.name << ", " << of.drafter << ", " << Name(of.strategy) << ", "
+          << of.controller << ", request " << j << ": " << texts[j].text
+          << "\nplain: " << plain[i][j].text;
       counts.drafted += texts[j].speculation.drafted;
       counts.accepted += texts[j].speculation.accepted;
     }
@@ -116,7 +117,8 @@ TEST(ParameterMatrix, UnderTheDefaultsEveryDrafterGivesPlainText) {
     const auto plain = PlainTexts(greedy);
     for (const MatrixDrafter& drafter : MatrixDrafters()) {
       Counts counts;
-      ExpectPlainTexts({.drafter = drafter.name, .lookahead = "cost-model"}, greedy, plain, counts);
+      ExpectPlainTexts({.drafter = drafter.name, .controller = "cost-model"}, greedy, plain,
+                       counts);
       Report(drafter.name + (greedy ? ", temperature 0" : ""), counts);
     }
   }

@@ -30,13 +30,13 @@ std::vector<Drafting> Draftings() {
           {"portfolio", Bundled("1m-draft-q8_0")}};
 }
 
-std::unique_ptr<Engine> Open(const Drafting& drafting, const std::string& lookahead,
+std::unique_ptr<Engine> Open(const Drafting& drafting, const std::string& controller,
                              int max_sequences, VerifyStrategy strategy = VerifyStrategy::kAuto) {
   EngineOptions options;
   options.model = Bundled("9m-q8_0");
   options.draft_model = drafting.draft;
   options.speculative.method = drafting.method;
-  options.speculative.lookahead = lookahead;
+  options.speculative.controller = controller;
   options.speculative.strategy = strategy;
   options.max_sequences = max_sequences;
   options.context_size = 256;

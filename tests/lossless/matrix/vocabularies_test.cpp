@@ -100,7 +100,7 @@ const std::vector<Pair>& Pairs() {
 EngineOptions OptionsOf(const Pair& pair, VerifyStrategy strategy = VerifyStrategy::kAuto) {
   return {.model = Target(),
           .draft_model = pair.draft,
-          .speculative = {.method = pair.method, .strategy = strategy, .lookahead = "fixed"},
+          .speculative = {.method = pair.method, .strategy = strategy, .controller = "fixed"},
           .max_sequences = 16,
           .threads = 1};
 }

@@ -19,7 +19,7 @@ std::string Bundled(const char* name) {
 
 std::unique_ptr<Engine> Open(const std::string& method, int threads, int checkpoint_tokens = 8192) {
   EngineOptions options{.model = Bundled("3m-hybrid-q8_0"),
-                        .speculative = {.method = method, .lookahead = "fixed"},
+                        .speculative = {.method = method, .controller = "fixed"},
                         .context_size = 512,
                         .max_sequences = 4,
                         .threads = threads};

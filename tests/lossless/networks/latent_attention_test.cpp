@@ -56,7 +56,7 @@ struct Setting {
 
 std::unique_ptr<Engine> Open(const Setting& setting) {
   EngineOptions options{.model = Model().target,
-                        .speculative = {.method = setting.method, .lookahead = "fixed"},
+                        .speculative = {.method = setting.method, .controller = "fixed"},
                         .context_size = 512,
                         .max_sequences = setting.sequences,
                         .threads = setting.threads,

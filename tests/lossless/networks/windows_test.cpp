@@ -67,7 +67,7 @@ const Models& SharingFiles() {
 std::unique_ptr<Engine> Open(const std::string& method, int context, int sequences = 1,
                              int cache_tokens = 0, const Models& files = Files()) {
   EngineOptions options{.model = files.target,
-                        .speculative = {.method = method, .lookahead = "fixed"},
+                        .speculative = {.method = method, .controller = "fixed"},
                         .context_size = context,
                         .max_sequences = sequences,
                         .cache_tokens = cache_tokens,
@@ -198,7 +198,7 @@ TEST(Suppressed, TokensAreNeverDrawn) {
     request.sampling.temperature = temperature;
     const auto generate = [&] {
       auto engine = Engine::Open({.model = fixtures::WriteTinyModel(folder, options),
-                                  .speculative = {.method = "ngram", .lookahead = "fixed"}});
+                                  .speculative = {.method = "ngram", .controller = "fixed"}});
       EXPECT_TRUE(engine) << engine.error().message;
       return (*engine)->Generate(request)->token_ids;
     };

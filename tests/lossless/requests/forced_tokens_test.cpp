@@ -53,30 +53,30 @@ Request Plain(Request r) {
 }
 
 TEST(ForcedTokens, AreDraftedBesideEveryMethodAndTheTextStaysPlain) {
-  for (const char* lookahead : {"fixed", "cost-model", "ewma"}) {
+  for (const char* controller : {"fixed", "cost-model", "ewma"}) {
     for (const char* method : {"grammar", "ngram", "standalone", "portfolio"}) {
       EngineOptions options = OptionsOf(method);
-      options.speculative.lookahead = lookahead;
+      options.speculative.controller = controller;
       const auto engine = OpenEngine(options);
       int rounds = 0;
       for (std::uint64_t seed = 0; seed < 6; ++seed) {
         // Where drafts are drawn from distributions of their own, the text may be another one of
         // the same distribution.
         const bool residual =
-            lookahead != std::string("cost-model") &&
+            controller != std::string("cost-model") &&
             (method == std::string("standalone") || method == std::string("portfolio"));
         const float temperature = seed % 2 == 0 || residual ? 0.0f : 0.9f;
         const Request r = AskForRecord(temperature, seed);
         const Told told = Tell(*engine, r);
         EXPECT_EQ(told.completion.token_ids, Generated(*engine, Plain(r)).token_ids)
-            << method << " " << lookahead;
+            << method << " " << controller;
         EXPECT_TRUE(told.completion.text.starts_with("{ name: ")) << told.completion.text;
         if (const auto found = told.rounds.find("grammar"); found != told.rounds.end())
           rounds += found->second;
       }
       // What the cost model drafts depends on the machine, and may be nothing.
-      if (lookahead == std::string("cost-model")) continue;
-      EXPECT_GT(rounds, lookahead == std::string("fixed") ? 12 : 0) << method << " " << lookahead;
+      if (controller == std::string("cost-model")) continue;
+      EXPECT_GT(rounds, controller == std::string("fixed") ? 12 : 0) << method << " " << controller;
     }
   }
 }

@@ -85,8 +85,8 @@ TEST(GivenLogits, EveryRuleGivesWhatTheEngineCommits) {
       EXPECT_EQ(verified->strategy, Name(strategy));
       ASSERT_EQ(verified->accepted, round->accepted) << Name(strategy);
       ASSERT_EQ(verified->next, round->tokens.back()) << Name(strategy);
-      EXPECT_EQ(verified->kind == TokenOrigin::kRecovered, round->recovered_token.has_value());
-      EXPECT_EQ(verified->kind == TokenOrigin::kBonus, round->bonus_token.has_value());
+      EXPECT_EQ(verified->origin == TokenOrigin::kRecovered, round->recovered_token.has_value());
+      EXPECT_EQ(verified->origin == TokenOrigin::kBonus, round->bonus_token.has_value());
       // The drafter's logits give its distributions.
       input.draft_probabilities = {};
       EXPECT_EQ(verification->Verify(input)->next, verified->next) << Name(strategy);
@@ -155,9 +155,9 @@ TEST(GivenLogits, RoundsShowWhatTheyWereMadeOfWhereAsked) {
 }
 
 TEST(GivenLogits, TheCallerChoosesTheNumberOfDrafts) {
-  for (const char* lookahead : {"fixed", "ewma", "cost-model", "heuristic"}) {
+  for (const char* controller : {"fixed", "ewma", "cost-model", "heuristic"}) {
     EngineOptions options = PairOptions();
-    options.speculative.lookahead = lookahead;
+    options.speculative.controller = controller;
     const auto want = Generated(*OpenEngine(options), Ask(40, 0, 0, 8));
     const auto decoder = Decoder(options);
     ASSERT_TRUE(decoder->Begin(Ask(40, 0, 0, 8)));
@@ -165,10 +165,10 @@ TEST(GivenLogits, TheCallerChoosesTheNumberOfDrafts) {
       const int left = 40 - static_cast<int>(decoder->completion().token_ids.size());
       const auto drafted = decoder->Draft({.num_steps = k});
       ASSERT_TRUE(drafted);
-      EXPECT_EQ(static_cast<int>(drafted->tokens.size()), std::min({k, 8, left - 1})) << lookahead;
+      EXPECT_EQ(static_cast<int>(drafted->tokens.size()), std::min({k, 8, left - 1})) << controller;
       ASSERT_TRUE(decoder->Verify());
     }
-    EXPECT_EQ(decoder->completion().token_ids, want.token_ids) << lookahead;
+    EXPECT_EQ(decoder->completion().token_ids, want.token_ids) << controller;
   }
   const auto decoder = Decoder(PairOptions());
   ASSERT_TRUE(decoder->Begin(Ask(10)));
@@ -197,7 +197,7 @@ TEST(GivenLogits, ThePipelinesStepsShowThemToo) {
     for (const auto& [id, output] : *outputs) {
       done &= output.done;
       texts[id].insert(texts[id].end(), output.tokens.begin(), output.tokens.end());
-      const RequestDrafts& drafted = drafts->at(id);
+      const Drafts& drafted = drafts->at(id);
       const auto n = drafted.tokens.size(),
                  width = static_cast<std::size_t>(drafted.vocabulary_size);
       EXPECT_LE(static_cast<int>(n), k);
@@ -309,8 +309,8 @@ std::vector<float> Rising(std::int32_t from, int rows, int vocabulary) {
 
 TEST(SpeculativeDecoder, VerifiesOnLogitsOfTheCallersWithItsOwnState) {
   EngineOptions options = PairOptions();
-  options.speculative.lookahead = "ewma";
-  options.speculative.ewma.cooldown_steps = 0;
+  options.speculative.controller = "ewma";
+  options.speculative.adaptive_lookahead.cooldown_steps = 0;
   const auto decoder = Decoder(options);
   const int vocabulary = decoder->engine().summary().target.vocabulary_size;
   GivenSampling greedy;
@@ -321,14 +321,14 @@ TEST(SpeculativeDecoder, VerifiesOnLogitsOfTheCallersWithItsOwnState) {
   ASSERT_TRUE(verified) << verified.error().message;
   EXPECT_EQ(verified->accepted, 2);
   EXPECT_EQ(verified->next, 13);
-  EXPECT_EQ(verified->kind, TokenOrigin::kRecovered);
+  EXPECT_EQ(verified->origin, TokenOrigin::kRecovered);
   EXPECT_EQ(decoder->statistics().total_steps, 1);
   EXPECT_EQ(decoder->statistics().total_draft_tokens, 3);
   EXPECT_EQ(decoder->statistics().total_accepted_tokens, 2);
-  EXPECT_EQ(decoder->adaptive()->observations(), 1);
-  EXPECT_EQ(decoder->adaptive()->mean_accepted(), 2);
-  EXPECT_EQ(decoder->adaptive()->lookahead(), 3);
-  EXPECT_EQ(decoder->stats().judged_per_position[2], 1);
+  EXPECT_EQ(decoder->adaptive_lookahead()->observations(), 1);
+  EXPECT_EQ(decoder->adaptive_lookahead()->mean_accepted(), 2);
+  EXPECT_EQ(decoder->adaptive_lookahead()->lookahead(), 3);
+  EXPECT_EQ(decoder->stats().verified_per_position[2], 1);
   // No noise is used twice: the same drafts and logits again draw other tokens.
   const std::vector<float> flat(static_cast<std::size_t>(vocabulary));
   Tokens drawn, again;
@@ -446,24 +446,24 @@ TEST(SpeculativeDecoder, NeverDrawsSuppressedTokensBehindAGivenText) {
 }
 
 TEST(SpeculativeDecoder, ResettingStatisticsResetsTheController) {
-  for (const char* lookahead : {"ewma", "heuristic"}) {
+  for (const char* controller : {"ewma", "heuristic"}) {
     EngineOptions options = PairOptions();
     options.draft_model = options.model;  // every draft is accepted
-    options.speculative.lookahead = lookahead;
-    options.speculative.ewma.cooldown_steps = 0;
+    options.speculative.controller = controller;
+    options.speculative.adaptive_lookahead.cooldown_steps = 0;
     const auto decoder = Decoder(options);
     ASSERT_TRUE(decoder->Begin(Ask(70, 0, 0, 8)));
     const auto first = decoder->Draft()->tokens.size();
     ASSERT_TRUE(decoder->Verify());
     ASSERT_TRUE(decoder->Step());
-    EXPECT_GT(decoder->Draft()->tokens.size(), first) << lookahead;
+    EXPECT_GT(decoder->Draft()->tokens.size(), first) << controller;
     ASSERT_TRUE(decoder->Verify());
     decoder->ResetStats();
-    if (decoder->adaptive() != nullptr) {
-      EXPECT_EQ(decoder->adaptive()->observations(), 0);
-      EXPECT_EQ(decoder->adaptive()->lookahead(), 5);
+    if (decoder->adaptive_lookahead() != nullptr) {
+      EXPECT_EQ(decoder->adaptive_lookahead()->observations(), 0);
+      EXPECT_EQ(decoder->adaptive_lookahead()->lookahead(), 5);
     }
-    EXPECT_EQ(decoder->Draft()->tokens.size(), first) << lookahead;
+    EXPECT_EQ(decoder->Draft()->tokens.size(), first) << controller;
     EXPECT_EQ(decoder->statistics().total_steps, 0);
   }
 }
@@ -471,22 +471,22 @@ TEST(SpeculativeDecoder, ResettingStatisticsResetsTheController) {
 TEST(SpeculativeDecoder, TheCallerMayChangeTheController) {
   EngineOptions options = PairOptions();
   options.draft_model = options.model;
-  options.speculative.lookahead = "ewma";
+  options.speculative.controller = "ewma";
   const auto decoder = Decoder(options);
   Request request = Ask(80, 0, 0, 12);
   ASSERT_TRUE(decoder->Begin(request));
   EXPECT_EQ(decoder->Draft()->tokens.size(), 5u);
   ASSERT_TRUE(decoder->Verify());
-  ASSERT_TRUE(decoder->adaptive()->Configure({.initial = 3, .min = 3, .max = 3}));
+  ASSERT_TRUE(decoder->adaptive_lookahead()->Configure({.initial = 3, .min = 3, .max = 3}));
   EXPECT_EQ(decoder->Draft()->tokens.size(), 3u);
-  EXPECT_FALSE(decoder->adaptive()->Configure({.initial = 1, .min = 2}));
-  EXPECT_EQ(decoder->adaptive()->config().initial, 3);
+  EXPECT_FALSE(decoder->adaptive_lookahead()->Configure({.initial = 1, .min = 2}));
+  EXPECT_EQ(decoder->adaptive_lookahead()->config().initial, 3);
   decoder->Cancel();
   // The next request begins with it, reset.
   ASSERT_TRUE(decoder->Begin(request));
-  EXPECT_EQ(decoder->adaptive()->observations(), 0);
+  EXPECT_EQ(decoder->adaptive_lookahead()->observations(), 0);
   EXPECT_EQ(decoder->Draft()->tokens.size(), 3u);
-  *decoder->adaptive() = *AdaptiveLookahead::Create({.initial = 7});
+  *decoder->adaptive_lookahead() = *AdaptiveLookahead::Create({.initial = 7});
   ASSERT_TRUE(decoder->Verify());
   EXPECT_EQ(decoder->Draft()->tokens.size(), 7u);
   decoder->Cancel();

@@ -52,7 +52,7 @@ class OwnTarget {
   std::unique_ptr<Scorer> scorer_;
 };
 
-void Extend(Tokens& text, std::span<const std::int32_t> drafts, const VerifiedDraft& verified) {
+void Extend(Tokens& text, std::span<const std::int32_t> drafts, const VerifiedDrafts& verified) {
   text.insert(text.end(), drafts.begin(), drafts.begin() + verified.accepted);
   text.push_back(verified.next);
 }
@@ -103,15 +103,15 @@ class Counted final : public Drafter {
   std::string_view name() const override { return "counted"; }
   bool ReportsDistributions() const override { return true; }
   DrafterLimits limits() const override { return inner_->limits(); }
-  void Begin(const DraftedRequest& request) override { inner_->Begin(request); }
+  void Begin(const DrafterText& request) override { inner_->Begin(request); }
   void Propose(int sequence, DraftProposal& proposal) override {
     inner_->Propose(sequence, proposal);
   }
-  void Observe(const DraftedRound& round) override { inner_->Observe(round); }
+  void Observe(const DrafterRound& round) override { inner_->Observe(round); }
   void End(int sequence) override { inner_->End(sequence); }
   int Unread(int sequence) const override { return inner_->Unread(sequence); }
-  DraftWork TakeWork() override {
-    const DraftWork work = inner_->TakeWork();
+  DrafterWork TakeWork() override {
+    const DrafterWork work = inner_->TakeWork();
     read += work.read_tokens, forwards += work.forwards;
     return work;
   }
@@ -220,23 +220,23 @@ Length Lengths(SpeculativeDecoder& decoder, int rounds, bool verifies_nothing = 
 }
 
 TEST(GivenText, TheDefaultControllerLearnsFromIt) {
-  for (const char* lookahead : {"cost-model", "by-text"})
+  for (const char* controller : {"cost-model", "by-text"})
     for (const bool verifies_nothing : {true, false}) {
       EngineOptions options = PairOptions();
       options.draft_model.clear();
-      options.speculative.lookahead = lookahead;
+      options.speculative.controller = controller;
       options.drafter = std::make_shared<Counter>(2);
       const auto decoder = MakeDecoder(options);
       const Length bad = Lengths(*decoder, 80, verifies_nothing);
       std::printf("  nothing accepted: %d drafts in 80 rounds, %d in the last 20: %s\n", bad.all,
-                  bad.last_20, lookahead);
-      EXPECT_LE(bad.all, 160) << lookahead;
-      EXPECT_LE(bad.last_20, 4) << lookahead;
+                  bad.last_20, controller);
+      EXPECT_LE(bad.all, 160) << controller;
+      EXPECT_LE(bad.last_20, 4) << controller;
     }
   // With costs that no clock changes, drafts that are all accepted stay.
   EngineOptions options = PairOptions();
   options.draft_model.clear();
-  options.speculative.lookahead = "by-text";
+  options.speculative.controller = "by-text";
   options.drafter = std::make_shared<Counter>(1);
   const auto decoder = MakeDecoder(options);
   const Length good = Lengths(*decoder, 80);
@@ -249,7 +249,7 @@ TEST(GivenText, TheDefaultControllerLearnsFromIt) {
 TEST(GivenText, DraftsOfARoundKeepTheirNumberUntilTheyAreVerified) {
   EngineOptions options = PairOptions();
   options.draft_model.clear();
-  options.speculative.lookahead = "by-text";
+  options.speculative.controller = "by-text";
   options.drafter = std::make_shared<Counter>(1);
   const auto decoder = MakeDecoder(options);
   const Tokens text = {1, 60};

@@ -15,11 +15,11 @@ namespace foretoken {
 namespace {
 
 struct Combination {
-  std::string method, lookahead;
+  std::string method, controller;
   VerifyStrategy strategy = VerifyStrategy::kAuto;
   float temperature = 0;
   std::string name() const {
-    return method + ", " + lookahead + ", " + Name(strategy) + ", temperature " +
+    return method + ", " + controller + ", " + Name(strategy) + ", temperature " +
            (temperature > 0 ? "0.8" : "0");
   }
 };
@@ -39,8 +39,8 @@ std::vector<Combination> Combinations() {
     for (const char* method : {"suffix", "prediction"})
       all.push_back({method, "fixed", VerifyStrategy::kAuto, t});
     for (const char* method : {"none", "standalone", "ngram"})
-      for (const char* lookahead : {"ewma", "batch-size", "heuristic"})
-        all.push_back({method, lookahead, VerifyStrategy::kAuto, t});
+      for (const char* controller : {"ewma", "batch-size", "heuristic"})
+        all.push_back({method, controller, VerifyStrategy::kAuto, t});
   }
   return all;
 }
@@ -74,11 +74,12 @@ const std::string& PlainText(float temperature) {
 SpeculativeOptions OptionsOf(const Combination& of) {
   SpeculativeOptions options;
   options.method = of.method;
-  options.lookahead = of.lookahead;
+  options.controller = of.controller;
   options.strategy = of.strategy;
   options.num_speculative_tokens = 8;
-  options.ewma = {.initial = 2, .min = 1, .max = 8, .alpha = 0.2f, .cooldown_steps = 0};
-  if (of.lookahead == "batch-size") options.num_speculative_tokens_per_batch_size = {{1, 1, 5}};
+  options.adaptive_lookahead = {
+      .initial = 2, .min = 1, .max = 8, .alpha = 0.2f, .cooldown_steps = 0};
+  if (of.controller == "batch-size") options.num_speculative_tokens_per_batch_size = {{1, 1, 5}};
   return options;
 }
 

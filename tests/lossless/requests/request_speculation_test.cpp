@@ -222,7 +222,7 @@ class AcceptsAll final : public Verifier {
  public:
   std::string_view name() const override { return "all"; }
   bool lossless() const override { return false; }
-  Judgement Judge(JudgedDraft& draft) override {
+  Verdict Verify(DraftsToVerify& draft) override {
     return {draft.length(), draft.Sample(draft.length())};
   }
 };
@@ -297,10 +297,10 @@ TEST(RequestLeastDrafts, KeepsShorterOnesBackAndTheTextAsItIs) {
 
 // The controller respects it: no shorter length is chosen, and no draft is made to be dropped.
 TEST(RequestLeastDrafts, ArePartOfTheChoice) {
-  for (const char* lookahead : {"cost-model", "fixed", "ewma", "heuristic", "by-text"})
+  for (const char* controller : {"cost-model", "fixed", "ewma", "heuristic", "by-text"})
     for (const char* method : {"standalone", "ngram"}) {
       EngineOptions options = PairOptions();
-      options.speculative.lookahead = lookahead;
+      options.speculative.controller = controller;
       options.speculative.min_speculative_tokens = 4;
       const auto engine = OpenEngine(options);
       std::int64_t drafted = 0;
@@ -309,7 +309,7 @@ TEST(RequestLeastDrafts, ArePartOfTheChoice) {
         r.speculative.method = method;
         r.speculative.strategy = VerifyStrategy::kSampleMatch;
         const Completion c = Generated(*engine, r);
-        EXPECT_EQ(Drafts(c, 1, 4), 0) << lookahead << " " << method;
+        EXPECT_EQ(Drafts(c, 1, 4), 0) << controller << " " << method;
         drafted += c.speculation.drafted;
         // A model's drafts are all sent.
         if (std::string_view(method) == "standalone")
@@ -317,8 +317,8 @@ TEST(RequestLeastDrafts, ArePartOfTheChoice) {
       }
       const auto& chosen = engine->counts().chosen;
       EXPECT_EQ(std::accumulate(chosen.begin() + 1, chosen.begin() + 4, std::int64_t{0}), 0)
-          << lookahead << " " << method;
-      if (std::string_view(lookahead) == "fixed") EXPECT_GT(drafted, 0) << method;
+          << controller << " " << method;
+      if (std::string_view(controller) == "fixed") EXPECT_GT(drafted, 0) << method;
     }
 }
 

@@ -30,7 +30,7 @@ const Models& Files() {
 
 std::unique_ptr<Engine> Open(const std::string& method) {
   EngineOptions options{.model = Files().target,
-                        .speculative = {.method = method, .lookahead = "fixed"},
+                        .speculative = {.method = method, .controller = "fixed"},
                         .threads = 1};
   if (method == "standalone") options.draft_model = Files().draft;
   auto engine = Engine::Open(options);
@@ -183,7 +183,7 @@ TEST(Numbers, AddUp) {
       EXPECT_EQ(s.rolled_back, s.drafted - s.accepted);
       EXPECT_EQ(s.target_forwards, s.rounds + 1);  // and the prompt's
       for (std::size_t i = 0; i < s.drafted_per_position.size(); ++i)
-        EXPECT_LE(s.accepted_per_position[i], s.judged_per_position[i]);
+        EXPECT_LE(s.accepted_per_position[i], s.verified_per_position[i]);
       if (std::string(method) == "none") {
         EXPECT_FALSE(s.acceptance_rate());
         EXPECT_FALSE(s.mean_acceptance_length());
@@ -259,7 +259,7 @@ ErrorCode OpenCode(EngineOptions options, const char* says) {
 }
 
 TEST(Open, RefusesWhatDoesNotBelongTogether) {
-  EXPECT_EQ(OpenCode({.speculative = {.method = "standalone"}}, "--model-draft"),
+  EXPECT_EQ(OpenCode({.speculative = {.method = "standalone"}}, "EngineOptions::draft_model"),
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.speculative = {.method = "ngram", .strategy = VerifyStrategy::kResidual}},
                      "sample-match"),
@@ -271,7 +271,7 @@ TEST(Open, RefusesWhatDoesNotBelongTogether) {
   EXPECT_EQ(OpenCode({.speculative = {.num_speculative_tokens = 65}}, "[0, 64]"),
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.threads = -1}, "threads"), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(OpenCode({.cache_type_k = CacheType::kQ8_0}, "--cache-type-k"),
+  EXPECT_EQ(OpenCode({.cache_type_k = CacheType::kQ8_0}, "EngineOptions::cache_type_k"),
             ErrorCode::kUnsupported);
   EXPECT_EQ(OpenCode({.isa = "sse9"}, "sse9"), ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.model = "/no/such/file.gguf"}, "/no/such/file.gguf"), ErrorCode::kNotFound);
@@ -291,11 +291,12 @@ TEST(Open, RefusesGreedyVerificationOfSampledText) {
 
 class Controllers : public testing::TestWithParam<const char*> {
  protected:
-  static std::unique_ptr<Engine> OpenWith(const std::string& method, const std::string& lookahead) {
+  static std::unique_ptr<Engine> OpenWith(const std::string& method,
+                                          const std::string& controller) {
     EngineOptions options{.model = Files().target,
-                          .speculative = {.method = method, .lookahead = "fixed"},
+                          .speculative = {.method = method, .controller = "fixed"},
                           .threads = 1};
-    options.speculative.lookahead = lookahead;
+    options.speculative.controller = controller;
     if (method == "standalone") options.draft_model = Files().draft;
     auto engine = Engine::Open(options);
     EXPECT_TRUE(engine) << engine.error().message;
@@ -307,7 +308,7 @@ TEST_P(Controllers, ChangeTheDraftLengthAndNeverTheText) {
   const auto plain = Generate(*Open("none"), Greedy(60)).token_ids;
   for (const char* method : {"standalone", "ngram"}) {
     const auto engine = OpenWith(method, GetParam());
-    EXPECT_EQ(engine->summary().lookahead, GetParam());
+    EXPECT_EQ(engine->summary().controller, GetParam());
     const Completion c = Generate(*engine, Greedy(60));
     EXPECT_EQ(c.token_ids, plain) << method;
     // For such a small model it depends on the machine's speed whether any draft pays.
@@ -337,7 +338,7 @@ INSTANTIATE_TEST_SUITE_P(Names, Controllers, testing::Values("ewma", "heuristic"
 
 TEST(ControllerNames, AreRefusedWithThoseThereAre) {
   EngineOptions options{.model = Files().target};
-  options.speculative.lookahead = "guess";
+  options.speculative.controller = "guess";
   const auto engine = Engine::Open(options);
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);

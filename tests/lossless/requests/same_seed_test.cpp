@@ -20,7 +20,7 @@ std::string Bundled(const char* name) {
 struct Case {
   VerifyStrategy strategy;
   const char* method;
-  const char* lookahead = "cost-model";
+  const char* controller = "cost-model";
 };
 
 EngineOptions OptionsOf(const Case& c, int max_sequences = 1, int threads = 1) {
@@ -28,11 +28,11 @@ EngineOptions OptionsOf(const Case& c, int max_sequences = 1, int threads = 1) {
   options.model = Bundled("9m-q8_0");
   options.draft_model = Bundled("1m-draft-q8_0");
   options.speculative.method = c.method;
-  options.speculative.lookahead = c.lookahead;
+  options.speculative.controller = c.controller;
   options.speculative.strategy = c.strategy;
   if (options.speculative.method == "ngram" || options.speculative.method == "suffix")
     options.draft_model.clear();
-  if (options.speculative.lookahead == "batch-size")
+  if (options.speculative.controller == "batch-size")
     options.speculative.num_speculative_tokens_per_batch_size = {{1, 1, 5}, {2, 4, 3}, {5, 8, 1}};
   options.speculative.ngram_keep = true;
   options.max_sequences = max_sequences;
@@ -117,7 +117,7 @@ TEST_P(SeedThatDraftsMayBend, GivesOneText) {
   std::int64_t drafted = 0, accepted = 0;
   for (const Completion& c : first) {
     EXPECT_EQ(c.strategy, Name(GetParam().strategy));
-    EXPECT_EQ(c.lookahead, "by-text");
+    EXPECT_EQ(c.controller, "by-text");
     drafted += c.speculation.drafted, accepted += c.speculation.accepted;
   }
   EXPECT_GT(drafted, 20);  // enough drafts that lengths could matter
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, SeedThatDraftsMayBend,
                                               "batch-size"}),
                          [](const auto& of) {
                            std::string name = std::string(Name(of.param.strategy)) + "_" +
-                                              of.param.method + "_" + of.param.lookahead;
+                                              of.param.method + "_" + of.param.controller;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
@@ -159,7 +159,7 @@ TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
   for (Request& r : requests) r.speculative.num_speculative_tokens = 5;
   const auto five = Alone(*engine, requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_EQ(two[i].lookahead, "fixed");
+    EXPECT_EQ(two[i].controller, "fixed");
     EXPECT_NE(two[i].token_ids, five[i].token_ids) << i;
   }
 }
@@ -170,10 +170,10 @@ TEST(SeedThatDraftsCannotBend, LeavesLengthsToTheController) {
   const auto engine = Opened(OptionsOf({VerifyStrategy::kResidual, "standalone"}));
   Request r = Requests()[0];
   r.speculative.strategy = VerifyStrategy::kAuto;
-  EXPECT_EQ(Alone(*engine, {r})[0].lookahead, "cost-model");
+  EXPECT_EQ(Alone(*engine, {r})[0].controller, "cost-model");
   r.speculative.strategy = VerifyStrategy::kResidual;
   r.sampling.temperature = 0;
-  EXPECT_EQ(Alone(*engine, {r})[0].lookahead, "cost-model");
+  EXPECT_EQ(Alone(*engine, {r})[0].controller, "cost-model");
   EXPECT_NE(engine->summary().notices.at(0).find("by-text"), std::string::npos);
   EXPECT_TRUE(Opened(OptionsOf({VerifyStrategy::kAuto, "standalone"}))->summary().notices.empty());
 }

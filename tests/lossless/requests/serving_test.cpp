@@ -46,7 +46,7 @@ const Models& Files() {
 
 EngineOptions Options(const std::string& method) {
   EngineOptions options{.model = Files().target,
-                        .speculative = {.method = method, .lookahead = "fixed"},
+                        .speculative = {.method = method, .controller = "fixed"},
                         .threads = 1};
   if (Files().drafts.contains(method)) options.draft_model = Files().drafts.at(method);
   return options;
@@ -271,7 +271,7 @@ TEST(Serving, EveryCacheTypeAndInstructionSetSharesAndGivesBackExactly) {
 TEST(Serving, UnderTheCostModelTextsAreThoseOfARequestAlone) {
   const auto arrivals = Arrivals(9, 12, 180);
   EngineOptions options = Options("portfolio");
-  options.speculative.lookahead = "cost-model";
+  options.speculative.controller = "cost-model";
   options.draft_model = Files().drafts.at("standalone");
   const auto alone = ServeAlone(options, arrivals);
   options.max_sequences = 5;
@@ -355,7 +355,7 @@ TEST(CacheTokens, ThatARequestDoesNotFitAreNamedWhenItBegins) {
   const auto refused = engine->Begin(Read(TokensOf(100, 1), 29));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
-  EXPECT_NE(refused.error().message.find("--cache-tokens"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("EngineOptions::cache_tokens"), std::string::npos);
   EXPECT_FALSE(engine->Score(TokensOf(140, 1)));
   options.cache_tokens = 100;
   EXPECT_FALSE(Engine::Open(options));

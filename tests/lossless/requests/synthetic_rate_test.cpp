@@ -15,11 +15,11 @@ std::string Bundled(const char* name) {
   return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
 }
 
-SpeculationStats Generated(const char* lookahead, double rate) {
+SpeculationStats Generated(const char* controller, double rate) {
   EngineOptions options;
   options.model = Bundled("9m-q8_0");
   options.draft_model = Bundled("1m-draft-q8_0");
-  options.speculative.lookahead = lookahead;
+  options.speculative.controller = controller;
   options.speculative.synthetic_acceptance_rate = rate;
   options.max_sequences = 4;
   options.context_size = 512;

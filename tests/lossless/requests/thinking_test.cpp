@@ -154,9 +154,9 @@ TEST(RelaxedThinking, IsGreedyAtTemperatureZero) {
 
 // Beside other requests, and where the cache's blocks run out, whoever chooses the lengths.
 TEST(RelaxedThinking, OtherRequestsAndPreemptionChangeNothing) {
-  for (const char* lookahead : {"fixed", "cost-model"}) {
+  for (const char* controller : {"fixed", "cost-model"}) {
     EngineOptions options = Options();
-    options.speculative.lookahead = lookahead;
+    options.speculative.controller = controller;
     const auto alone = OpenEngine(options);
     options.max_sequences = 4;
     options.cache_tokens = 160;
@@ -173,11 +173,11 @@ TEST(RelaxedThinking, OtherRequestsAndPreemptionChangeNothing) {
     std::int64_t relaxed = 0;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Completion want = Generated(*alone, requests[i]);
-      ExpectSame((*got)[i], want, lookahead);
+      ExpectSame((*got)[i], want, controller);
       EXPECT_EQ((*got)[i].speculation.accepted_relaxed, want.speculation.accepted_relaxed);
       relaxed += want.speculation.accepted_relaxed;
     }
-    if (std::string_view(lookahead) == "fixed") EXPECT_GT(relaxed, 0);
+    if (std::string_view(controller) == "fixed") EXPECT_GT(relaxed, 0);
   }
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/methods.h: questions about a list of methods, as SpeculativeOptions::method holds it:
+// draft/methods.h: questions about a list of methods, as SpeculativeOptions::method holds it:
 // "", "none", "portfolio", "ngram,standalone:tales".
 #pragma once
 
 #include <string_view>
 #include <vector>
 
+#include "base/comma_list.h"
 #include "foretoken/catalogue.h"
-#include "foretoken/comma_list.h"
 
 namespace foretoken {
 

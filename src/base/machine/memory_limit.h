@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/memory_limit.h: how much memory this process may use, given the machine, its control
+// base/machine/memory_limit.h: how much memory this process may use, given the machine, its control
 // groups and its resource limits (ulimit); and how much it uses.
 #pragma once
 

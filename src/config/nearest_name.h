@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/nearest_name.h: "did you mean ...?" for names of flags, keys and methods.
+// config/nearest_name.h: "did you mean ...?" for names of flags, keys and methods.
 #pragma once
 
 #include <span>

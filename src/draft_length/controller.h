@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft_length/lookahead.h: the draft-length controller: which drafter drafts for each sequence in
+// draft_length/controller.h: the draft-length controller: which drafter drafts for each sequence in
 // the next pass, and how many tokens. It changes the speed. Where the verification strategy lets
 // drafts decide the text, it changes the text too, but not its distribution; the lengths of such
 // sequences depend on their text alone.
@@ -17,8 +17,8 @@
 
 #include "base/ids.h"
 #include "draft_length/round_costs.h"
-#include "foretoken/engine_counts.h"
 #include "foretoken/options.h"
+#include "foretoken/stats.h"
 
 namespace foretoken::draft_length {
 
@@ -62,9 +62,9 @@ struct DraftLengths {
   bool by_text = false;     // they depend on its text alone, not on time or load
 };
 
-class Lookahead {
+class Controller {
  public:
-  virtual ~Lookahead() = default;
+  virtual ~Controller() = default;
 
   // A request begins. The only call that may allocate.
   virtual void Begin(SeqId seq, const DraftLengths& lengths) = 0;
@@ -83,10 +83,10 @@ class Lookahead {
   virtual AdaptiveLookahead* Adaptive(SeqId) noexcept { return nullptr; }
 };
 
-struct LookaheadSettings {
+struct ControllerSettings {
   std::string_view name;  // of a row of the registry
   int max_sequences = 1, n_drafters = 1;
-  AdaptiveLookaheadConfig ewma = {};
+  AdaptiveLookaheadConfig adaptive_lookahead = {};
   std::span<const BatchDraftLength> batch_sizes = {};
   std::span<const int> widths =
       {};  // for cost-model and by-text: the lengths of drafts; empty: all

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/text_file.h: small files that are read or written as a whole.
+// base/files/text_file.h: small files that are read or written as a whole.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/comma_list.h: lists in one text, with commas between the items.
+// base/comma_list.h: lists in one text, with commas between the items.
 #pragma once
 
 #include <algorithm>

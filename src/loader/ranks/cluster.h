@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// foretoken/tools/cluster.h: what the ranks that compute one network together are, and what it costs
+// loader/ranks/cluster.h: what the ranks that compute one network together are, and what it costs
 // them to exchange results. `foretoken cluster check` shows it.
 #pragma once
 
