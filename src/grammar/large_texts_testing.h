@@ -59,7 +59,7 @@ inline std::vector<LargeText> LargeTexts() {
   return {LargeGrammar("rules", rules.size() / 4, rules),
           LargeGrammar("a literal", 200'000, "root ::= \"" + std::string(200'000, 'a') + "\""),
           LargeGrammar("repetitions", 120'000, "root ::= (\"a\" [b-y]){60000}"),
-          {"a first mask", 100'000,
+          {"a first mask", 20'000,
            [masked, words = Words(4000)] { return StatusOf(GrammarCache(words, {}).Get(masked)); }},
           LargeSchema("members", "{\"type\": \"object\", \"properties\": {" + members + "}}"),
           LargeSchema("values", "{\"enum\": [" + values + "]}"),

@@ -14,7 +14,7 @@
 #include "attack/file_attack.h"
 #include "foretoken/cancellation.h"
 #include "foretoken/engine.h"
-#include "foretoken/text_file.h"
+#include "base/files/text_file.h"
 
 namespace foretoken::attack {
 namespace {

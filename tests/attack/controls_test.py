@@ -89,9 +89,9 @@ class Sharing(unittest.TestCase):
 
     def texts(self):
         texts = sharing_attack.Texts()
-        texts.add(self.ANN, [1, 2, 3, 4, 5], [6, 7, 8, 9], True)
-        texts.add(self.BOB, [1, 2, 30, 40, 50], [60, 70, 80], True)
-        texts.add(self.BOB, [90, 91, 92], [93, 94], False)
+        texts.add(self.ANN, [1, 2, 3, 4, 5], [6, 7, 8, 9], True, True)
+        texts.add(self.BOB, [1, 2, 30, 40, 50], [60, 70, 80], True, True)
+        texts.add(self.BOB, [90, 91, 92], [93, 94], False, False)
         return texts
 
     def problem(self, prompt, cached=0, drafts=()):
@@ -102,9 +102,10 @@ class Sharing(unittest.TestCase):
         self.assertIn("were in the cache", self.problem([1, 2, 3, 4], cached=3))
         self.assertIn("were in the cache", self.problem([90, 91, 92], cached=1))  # it asked that nothing be kept
         self.assertEqual(self.problem([20, 21], drafts=[[30, 40, 50, 60, 70], [91, 92, 93, 94]]), "")
-        self.assertIn("drafts show", self.problem([20, 21], drafts=[[1], [0, 4, 5, 6, 7]]))
+        self.assertIn("drafts show", self.problem([20, 21], drafts=[[1], [0, 2, 3, 4, 5]]))
+        self.assertEqual(self.problem([20, 21], drafts=[[6, 7, 8, 9]]), "")  # common words of an answer
         self.assertEqual(self.problem([3, 4, 5, 6], drafts=[[3, 4, 5, 6]]), "")  # it has said so itself
-        self.assertIn("drafts show", self.texts().problem_with((1, "salt"), [1], {"cached": 0, "answer": [], "drafts": [[30, 40, 50, 60]]}))
+        self.assertIn("drafts show", self.texts().problem_with((1, "salt"), [1], {"cached": 0, "answer": [], "drafts": [[2, 30, 40, 50]]}))
 
 
 class Watchers(unittest.TestCase):

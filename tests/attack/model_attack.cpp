@@ -127,7 +127,7 @@ EngineOptions Reader::OptionsFor(const std::string& path, const GoodFile& file,
   options.model = drafts ? (file.target.empty() ? good_.target : file.target) : path;
   if (drafts) options.draft_model = path;
   if (!drafts && random.OneIn(2)) options.draft_model = good_.draft;
-  options.speculative.lookahead = "fixed";
+  options.speculative.controller = "fixed";
   options.speculative.num_speculative_tokens = 3;
   options.context_size = random.OneIn(2) ? 48 : 0;
   options.threads = 1;

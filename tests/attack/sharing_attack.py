@@ -39,13 +39,16 @@ def common(a, b):
 
 
 class Texts:
-    """What each client's requests left behind, by client and salt: all tokens that it knows, and those that later prompts may find in the cache."""
+    """What each client's requests left behind, by client and salt: all tokens that it knows, those that later prompts may find in the cache, and
+    its secrets: runs of random tokens. Answers have none, because drafters find the same common words by themselves."""
 
     def __init__(self):
-        self.known, self.kept = {}, {}
+        self.known, self.kept, self.secrets = {}, {}, {}
 
-    def add(self, owner, prompt, answer, kept):
+    def add(self, owner, prompt, answer, kept, is_random):
         self.known.setdefault(owner, []).append(prompt + answer)
+        if is_random:
+            self.secrets.setdefault(owner, set()).update(runs(prompt))
         if kept:
             self.kept.setdefault(owner, []).append(prompt + answer)
 
@@ -55,7 +58,7 @@ class Texts:
         if seen["cached"] > most:
             return f"{seen['cached']} tokens were in the cache, and {most} are of its own"
         own = runs(prompt + seen["answer"]).union(*(runs(text) for text in self.known.get(owner, [])))
-        others = set().union(*(runs(text) for who, texts in self.known.items() if who != owner for text in texts)) - own
+        others = set().union(*(secrets for who, secrets in self.secrets.items() if who != owner)) - own
         for draft in seen["drafts"]:
             if stolen := runs(draft) & others:
                 return f"drafts show another's tokens {sorted(stolen)[0]}"
@@ -126,7 +129,7 @@ class Sequence:
                 seen = ask(server, client, self.keys, body)
                 if why := texts.problem_with((client, salt), prompt, seen):
                     problems.append(f"sequence {self.number}, {self.kind}, keys {self.keys}, request {i} of client {client} with salt {salt}: {why}")
-                texts.add((client, salt), prompt, seen["answer"], fields["cache_prompt"])
+                texts.add((client, salt), prompt, seen["answer"], fields["cache_prompt"], how[0] == "new")
                 shown.append(seen)
         return problems, made, shown
 

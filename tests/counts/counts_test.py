@@ -60,7 +60,7 @@ def measure(program, table):
         done = subprocess.run(
             ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/counts", "--toggle-collect=CountedCall",
              "--dump-after=CountedCall", "--compress-strings=no", "-q", program, table],
-            capture_output=True, text=True, timeout=100)
+            capture_output=True, text=True, timeout=900)
         if done.returncode == SKIPPED:
             raise Skipped(done.stderr.strip())
         if done.returncode != 0:

@@ -18,7 +18,7 @@ def main():
     except npm_packages.Skip as why:
         print(f"skipped: {why}")
         return npm_packages.SKIPPED
-    return subprocess.run([node, "check.mjs", deploy], cwd=folder, timeout=300, check=False).returncode
+    return subprocess.run([node, "check.mjs", deploy], cwd=folder, timeout=900, check=False).returncode
 
 
 if __name__ == "__main__":

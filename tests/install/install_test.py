@@ -21,7 +21,7 @@ for name in ("sources", "build", "writer", "cmake", "generator", "pkg-config", "
     parser.add_argument("--" + name, required=True)
 ARGUMENTS, REST = parser.parse_known_args()
 
-SECONDS = 120
+SECONDS = 900  # a wait that only ends a hang: a machine may be busy
 CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
 FOLDER = tempfile.TemporaryDirectory()
 STAGE, PREFIX, FIXTURES = (pathlib.Path(FOLDER.name) / name for name in ("stage", "moved/prefix", "fixtures"))

@@ -19,7 +19,7 @@ PAIR = ["-m", f"{MODELS}/tales-9m-q8_0.gguf", "-md", f"{MODELS}/tales-1m-draft-q
 
 def run(*command, path=None):
     environment = {**os.environ, **({"PATH": path} if path else {})}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
 
 
 def check(n, *arguments):

@@ -65,7 +65,7 @@ def rank_processes(mpirun):
 
 def complete(port, prompt, stream):
     """(outcome, text) of one request."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=900)
     body = {"prompt": prompt, "max_tokens": 60, "temperature": 0, "ignore_eos": True, "stream": stream}
     try:
         connection.connect()

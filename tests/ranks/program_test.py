@@ -48,7 +48,7 @@ def run(n, arguments, environment=None):
         for rank, isa in enumerate(environment):
             command += ([":"] if rank else []) + ["-n", "1", "env", f"FORETOKEN_ISA={isa}", FORETOKEN, "generate", "-p",
                                                   "Once upon a time", "-n", "48", "-t", "1", "--json", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900)
 
 
 def answer(done, what):
@@ -114,12 +114,12 @@ def refusals():
         open(f"{own}/model.gguf", "wb").write(damaged)
         start = f"cd {folder}; [ ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} = 0 ] || cd own; exec "
         command = [MPIEXEC, "-n", "2", "sh", "-c", f"{start} {FORETOKEN} generate -p a -n 4 -t 1 -m model.gguf --spec-type none"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
         expect(done.returncode != 0 and "model.gguf is" in done.stderr and "hash" in done.stderr and
                "rank 1 on" in done.stderr, f"another file: {done.stderr}")
     command = [MPIEXEC, "-n", "1", FORETOKEN, "generate", "-p", "a", "-c", "256", ":",
                "-n", "1", FORETOKEN, "generate", "-p", "a", "-c", "512"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     expect(done.returncode != 0 and "-c is '512' for rank 1 on" in done.stderr and done.stderr.count("do not agree") == 1,
            f"another option: {done.stderr}")
     done = run(2, ["-m", "/nonexistent.gguf"])

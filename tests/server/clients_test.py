@@ -27,7 +27,7 @@ def main():
         print(f"skipped: {why}")
         return npm_packages.SKIPPED
     with Server(program, *FLAGS.get(script, ()), env={"FORETOKEN_MODELS": models}) as server:
-        done = subprocess.run([node, script, f"http://127.0.0.1:{server.port}"], cwd=folder, timeout=300, check=False)
+        done = subprocess.run([node, script, f"http://127.0.0.1:{server.port}"], cwd=folder, timeout=900, check=False)
         if done.returncode != 0:
             print(server.log_text(), file=sys.stderr)
         return done.returncode

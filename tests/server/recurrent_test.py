@@ -53,13 +53,13 @@ class Recurrent(unittest.TestCase):
 
     def test_hostile_values_are_refused(self):
         for value in ("-1", "999999999999", "many", ""):
-            run = subprocess.run([PROGRAM, "serve", "-m", self.model, "--state-checkpoint-tokens", value], capture_output=True, text=True, timeout=60,
+            run = subprocess.run([PROGRAM, "serve", "-m", self.model, "--state-checkpoint-tokens", value], capture_output=True, text=True, timeout=900,
                                  check=False)
             self.assertNotEqual(run.returncode, 0)
             self.assertIn("--state-checkpoint-tokens", run.stderr)
 
     def test_inspect_tells_what_checkpoints_take(self):
-        run = subprocess.run([PROGRAM, "inspect", self.model], capture_output=True, text=True, timeout=60, check=True)
+        run = subprocess.run([PROGRAM, "inspect", self.model], capture_output=True, text=True, timeout=900, check=True)
         self.assertIn("for checkpoints of states", run.stdout)
 
 

@@ -699,7 +699,7 @@ class OwnServers(unittest.TestCase):
 
     def test_logs_are_text_whatever_clients_send(self):
         server = self.serve()
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=900) as client:
             client.sendall(b"GET /a%ff%1b[31mb HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             while client.recv(4096):
                 pass

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-SECONDS = 300  # a wait that only ends a hang: a machine may be busy
+SECONDS = 900  # a wait that only ends a hang: a machine may be busy
 JSON = {"Content-Type": "application/json"}
 
 
