@@ -14,12 +14,12 @@
 namespace {
 
 using foretoken::Token;
-using foretoken::sampling::Grammar;
-using foretoken::sampling::GrammarWalk;
-using foretoken::sampling::TokenTrie;
+using foretoken::grammar::Grammar;
+using foretoken::grammar::GrammarWalk;
+using foretoken::grammar::TokenTrie;
 
 constexpr std::size_t kMaxBytes =
-    Grammar::kMaxMaskBytes + foretoken::sampling::GrammarStates::kMaxStateBytes + (4 << 20);
+    Grammar::kMaxMaskBytes + foretoken::grammar::GrammarStates::kMaxStateBytes + (4 << 20);
 
 const std::vector<std::string>& Texts() {
   static const std::vector<std::string> texts = [] {

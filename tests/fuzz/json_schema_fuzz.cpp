@@ -15,8 +15,8 @@
 namespace {
 
 using foretoken::Result;
-using foretoken::sampling::Grammar;
-using foretoken::sampling::TokenTrie;
+using foretoken::grammar::Grammar;
+using foretoken::grammar::TokenTrie;
 
 constexpr std::string_view kSeeds[] = {
     R"({"type":"object","properties":{"a":{"type":"integer","minimum":-5,"maximum":17},"b":{"enum":["x",1,null]}},"required":["b"],"additionalProperties":{"type":"number","exclusiveMinimum":0.5}})",

@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (const auto call = ParseChatCall(body, Limits()); Good(call)) CheckCall(*call);
       break;
     case 2:
-      Good(ParseTokenizeCall(body));
+      Good(ParseTokenizeCall(body, Limits()));
       break;
     default:
       if (const auto call = ParseDetokenizeCall(body, Limits()); Good(call))
