@@ -59,9 +59,9 @@ class LoadingDisplay {
     shown_ = now;
     const double seconds = std::chrono::duration<double>(now - step_begin_).count();
     const std::string text = fmt::format(
-        "loading {}: {} {:.0f} %, {} of {}, {:.2f} GiB/s", FileName(progress.what),
-        progress.step, 100 * progress.fraction, Gigabytes(progress.bytes),
-        Gigabytes(progress.total_bytes), static_cast<double>(progress.bytes) / seconds / (1 << 30));
+        "loading {}: {} {:.0f} %, {} of {}, {:.2f} GiB/s", FileName(progress.what), progress.step,
+        100 * progress.fraction, Gigabytes(progress.bytes), Gigabytes(progress.total_bytes),
+        static_cast<double>(progress.bytes) / seconds / (1 << 30));
     if (!logs_) return line_.Show(text);
     if (!memory_.empty()) Log(std::exchange(memory_, ""));
     Log(text);

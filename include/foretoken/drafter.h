@@ -56,7 +56,7 @@ class DraftProposal {
 
 // A text that begins.
 struct DrafterText {
-  int sequence = 0;                      // [0, max_sequences); another request may get it after End
+  int sequence = 0;  // [0, max_sequences); another request may get it after End
   std::span<const std::int32_t> prompt = {};  // at least one token
   int max_new_tokens = 0;
   int vocabulary_size = 0;

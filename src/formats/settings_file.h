@@ -21,11 +21,11 @@
 namespace foretoken::formats {
 
 struct Setting {
-  std::string key;   // dots separate the keys of nested maps
+  std::string key;  // dots separate the keys of nested maps
   // A list in brackets, with commas and without spaces: "[[1,4,8],[5,8,2]]"; a map in a list, which
   // holds values only, in braces: "[{from:1,to:4}]".
   std::string text;
-  int line = 0;      // from 1
+  int line = 0;  // from 1
 };
 
 inline constexpr std::size_t kMaxSettingsBytes = 64 * 1024;

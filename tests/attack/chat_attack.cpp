@@ -12,9 +12,9 @@
 
 #include "attack/chat_maker.h"
 #include "attack/file_attack.h"
+#include "base/files/text_file.h"
 #include "foretoken/cancellation.h"
 #include "foretoken/engine.h"
-#include "base/files/text_file.h"
 
 namespace foretoken::attack {
 namespace {

@@ -25,11 +25,11 @@ constexpr milliseconds kLinger{500};    // for input after the last answer
 constexpr milliseconds kLastWord{200};  // for a request that was on its way when the server stopped
 constexpr std::chrono::microseconds kTimePerByte{1'000'000 / 1024};  // the slowest allowed pace
 constexpr int kRequestsPerConnection = 10'000;
-constexpr int kRequestsPerTurn = 16;          // of one client, before others have their turn
-constexpr std::size_t kReadAhead = 64 << 10;  // of requests behind the one that is being answered
-constexpr std::size_t kOwnBytes = 4 << 10;    // of a connection, without its buffers
+constexpr int kRequestsPerTurn = 16;           // of one client, before others have their turn
+constexpr std::size_t kReadAhead = 64 << 10;   // of requests behind the one that is being answered
+constexpr std::size_t kOwnBytes = 4 << 10;     // of a connection, without its buffers
 constexpr std::size_t kReadAtOnce = 16 << 10;  // of one client, before others have their turn
-constexpr std::chrono::seconds kFresh{1};   // a connection's, for its first request to arrive
+constexpr std::chrono::seconds kFresh{1};      // a connection's, for its first request to arrive
 constexpr milliseconds kFreshInReserve{20};
 constexpr std::chrono::seconds kSoon{5};        // for a request to arrive when others wait
 constexpr milliseconds kReserveTime{2000};      // of a connection in reserve

@@ -385,7 +385,8 @@ class EngineOpener {
     Request warm;
     warm.sampling.temperature = 1;
     const bool set = o.strategy != VerifyStrategy::kAuto || verifiers().own || opened().thinking;
-    if (!set || impl_->drafters_.defaults().empty() || !FindController(o.controller)->follows_load ||
+    if (!set || impl_->drafters_.defaults().empty() ||
+        !FindController(o.controller)->follows_load ||
         !impl_->speculation_->FollowsDrafts(warm, impl_->speculation_->VerifierFor(warm)))
       return;
     summary().notices.push_back(fmt::format(
