@@ -133,10 +133,10 @@ inline void ExpectLittleWorkWhenCancelled(const std::string& name,
     const CancellationScope scope([&] { return ++n_asked, false; });
     run();
   });
-  ASSERT_GE(n_asked, 16u);
+  ASSERT_GE(n_asked, 4u);
   // 4,096 steps, and the end of what was made.
-  const std::uint64_t most = 4'000'000 * kBuildFactor + whole / 8;
-  for (const std::size_t sixth : {0, 2, 5})
+  const std::uint64_t most = 20'000'000 * kBuildFactor + whole / 4;
+  for (const std::size_t sixth : {0, 2, 4})
     EXPECT_LE(InstructionsFromQuestion(n_asked * sixth / 6, run), most)
         << "of " << whole << ", in sixth " << sixth;
 }

@@ -38,7 +38,7 @@ EXAMPLES = {
     "own_verifier": r": [1-9]\d* of \d+ drafts accepted\]",
     "pipeline": r"^[1-9]\d* of \d+ drafts accepted\n",
     "ranks": r"\w+",
-    "settings": r"num_speculative_tokens: 65 is not in \[0, 64\].*\n(.*\n)*num_speculative_tokens: 5\n"
+    "settings": r"num_speculative_tokens: 65 is not in \[0, 64\].*\n(.*\n)*num_speculative_tokens: 5\n(.*\n)*"
                 r"num_speculative_tokens_mixed_batch: 1\n(.*\n)*target-probability, fixed: .* with 3 drafts\n"
                 r"sample-match, fixed: .* with 5 drafts\n$",
     "stepwise": r"kept \d+ of \d+, so:.*\n(.*\n)*.*\d+ rounds, acceptance 0\.\d+, estimate",

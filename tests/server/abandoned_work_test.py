@@ -12,10 +12,9 @@ import re
 import signal
 import sys
 import tempfile
-import time
 import unittest
 
-from server_testing import SECONDS, Server, request_bytes, responses
+from server_testing import Server, request_bytes, responses
 
 PROGRAM, MODELS = map(os.path.abspath, sys.argv[1:3])
 TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
@@ -23,18 +22,13 @@ CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 GOOD = {"prompt": "Once upon a time", "max_tokens": 12, "temperature": 0}
 # As many steps as a template may take, where the variable n is large.
 TEMPLATE = "{% for a in range(n | default(1)) %}{% for b in range(n | default(1)) %}{% endfor %}{% endfor %}{{ messages[0].content }}"
-SCHEMA = {"type": "object", "properties": {f"member {i}": {"type": "array", "items": {"enum": [f"value {i} {j}" for j in range(20)]}} for i in range(1500)}}
-LAST = {"n": 0}  # is read behind the grammar, and refused
+# The tests of grammars and tokenizers show that each kind of such work ends.
 BODIES = {
     "variables": (CHAT, {"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"n": 99_999}}),
-    "schema": (COMPLETIONS, {"prompt": "a", "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}, **LAST}),
-    "grammar": (COMPLETIONS, {"prompt": "a", "grammar": "root ::= (\"a\" [b-y] | [c-d]{0,3}){30000}", **LAST}),
-    "regex": (COMPLETIONS, {"prompt": "a", "regex": "".join(f"(a{i}|[b-d]+)?" for i in range(4000)), **LAST}),
-    "choices": (COMPLETIONS, {"prompt": "a", "guided_choice": [f"choice number {i} of many " + "x" * 40 for i in range(4000)], **LAST}),
     "prompt": (COMPLETIONS, {"prompt": "the end of it " * 400_000}),
     "conversation": (CHAT, {"messages": [{"role": "user", "content": "the end of it " * 200_000}]}),
 }
-TRIES = 200  # the server may be quicker than the end of the connection is seen
+TRIES = 200  # a body may not have been read when its client goes, or its work may be done before that is seen
 
 
 class AbandonedWork(unittest.TestCase):
@@ -49,14 +43,6 @@ class AbandonedWork(unittest.TestCase):
         self.addCleanup(server.__exit__)
         return server
 
-    def line_of(self, server, number):
-        """The log's line of a request, once it is there."""
-        end = time.monotonic() + SECONDS
-        while not (found := re.search(rf"^.*request_id={number} .*$", server.log_text(), re.MULTILINE)):
-            self.assertLess(time.monotonic(), end, number)
-            time.sleep(0.002)
-        return found[0]
-
     def test_it_ends_with_its_client(self):
         server = self.serve()
         good = server.completion(**GOOD)["choices"]
@@ -65,21 +51,21 @@ class AbandonedWork(unittest.TestCase):
                 for i in range(TRIES):
                     with server.socket() as sock:
                         sock.sendall(request_bytes(path, body, f"X-Request-Id: {name}-{i}"))
-                    line = self.line_of(server, f"{name}-{i}")
-                    if "error=client_gone" in line:
+                        server.get("/health")  # the body has been read by now, most likely
+                    self.assertEqual(server.completion(**GOOD)["choices"], good)
+                    if ended := re.search(rf"^.*request_id={name}-\d+ .*error=client_gone.*$", server.log_text(), re.MULTILINE):
                         break
-                    self.assertIn("status=400", line)
-                self.assertIn("error=client_gone", line)
-                self.assertIn("status=499", line)
-                print(f"{name}: ended at try {i + 1}", file=sys.stderr)
-                self.assertEqual(server.completion(**GOOD)["choices"], good)
+                else:
+                    self.fail("all of it was done")
+                self.assertIn("status=499", ended[0])
 
     def test_without_an_end_of_the_connection_it_is_done(self):
         server = self.serve()
-        for name, (path, body) in BODIES.items():
+        for name in ("prompt", "conversation"):
             with self.subTest(name):
-                status, _, data = server.send("POST", path, body)
+                status, _, data = server.send("POST", *BODIES[name])
                 self.assertEqual(status, 400, data)
+        self.assertNotIn("client_gone", server.log_text())
 
     def test_it_ends_when_the_server_is_told_to_stop(self):
         for name in ("variables", "prompt"):
