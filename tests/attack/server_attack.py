@@ -273,7 +273,7 @@ def kills(options, expected):
     with tempfile.TemporaryDirectory() as folder:
         for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGKILL", "SIGTERM twice"):
             record = os.path.join(folder, name.replace(" ", "-") + ".jsonl")
-            server = Server(options.program, *flags_of(options), "--record", record, "-q")
+            server = Server(options.program, *flags_of(options), "--record", record, "--lookahead", "by-text", "-q")
             streams = [server.begin("/v1/completions", {**LONG, "seed": i}) for i in range(3)]
             server.completion(**GOOD[0])
             time.sleep(draw.random() * 0.2)
