@@ -21,7 +21,7 @@ struct SpeculationStats {
   std::int64_t draft_rounds = 0;  // rounds with at least one draft
   std::int64_t drafted = 0;       // draft tokens sent to the target
   std::int64_t accepted = 0;      // of these, accepted and committed
-  // Of the accepted ones: in parts that think, by relaxed acceptance
+  // The accepted drafts that relaxed acceptance verified, in parts that think
   // (SpeculativeOptions::use_relaxed_acceptance_for_thinking).
   std::int64_t accepted_relaxed = 0;
   std::int64_t recovered = 0;  // target tokens after a rejection

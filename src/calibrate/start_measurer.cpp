@@ -171,7 +171,8 @@ void StartMeasurer::MeasureExperts(PassMeter& passes, std::vector<PassCost>& cos
                               cost.us.median - experts.BeyondUs(cost.rows, cost.distinct_experts));
 }
 
-// Of several rounds, each between two of these passes; 0: not known. Null: there are none between them.
+// What a round costs, measured several times, each between two of these passes; 0: not known. pass: null
+// where no passes run between the rounds.
 double StartMeasurer::RoundUs(DraftMeter& meter, PassMeter* pass, int sequences, int drafts,
                               int most_repeats) {
   const auto row_us = [&] { return pass == nullptr ? 0 : pass->Microseconds(1, 0, true); };
