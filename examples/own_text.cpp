@@ -42,8 +42,9 @@ int main(int argc, char** argv) {
   std::cout << (*drafter)->Detokenize((*session)->text()) << '\n';
   (*session)->End();
 
-  // The same object in an engine.
-  auto engine = foretoken::Engine::Open({.model = argv[1], .drafter = *drafter});
+  // The same object in an engine; "fixed" drafts in each round, whatever it costs.
+  auto engine = foretoken::Engine::Open(
+      {.model = argv[1], .speculative = {.controller = "fixed"}, .drafter = *drafter});
   if (!engine) return Fail(engine.error().message);
   foretoken::Request request;
   request.prompt = "Once upon a time there was a little";
