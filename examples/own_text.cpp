@@ -42,9 +42,14 @@ int main(int argc, char** argv) {
   std::cout << (*drafter)->Detokenize((*session)->text()) << '\n';
   (*session)->End();
 
-  // The same object in an engine; "fixed" drafts in each round, whatever it costs.
-  auto engine = foretoken::Engine::Open(
-      {.model = argv[1], .speculative = {.controller = "fixed"}, .drafter = *drafter});
+  // The same object in an engine. "fixed" drafts in each round, whatever it costs, and under
+  // sample-match a seed gives one text, with drafts and without.
+  foretoken::EngineOptions options;
+  options.model = argv[1];
+  options.drafter = *drafter;
+  options.speculative.strategy = foretoken::VerifyStrategy::kSampleMatch;
+  options.speculative.controller = "fixed";
+  auto engine = foretoken::Engine::Open(options);
   if (!engine) return Fail(engine.error().message);
   foretoken::Request request;
   request.prompt = "Once upon a time there was a little";
