@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench/draft_length/sensitivity: what each tuning constant of the estimators is worth.
 //
-// usage: sensitivity [ROUNDS [fixed]]
+// usage: sensitivity [ROUNDS [fixed | WORD]]
 //
 // First each scenario of world.h is played with the cost model and with every fixed length; with
 // `fixed` that is all. Then every scenario is played with each constant halved and doubled (of a
-// fading, its distance from 1). Prints the change of the speed in percent: the mean of all
+// fading, its distance from 1), or with those whose names contain WORD. Prints the change of the speed in percent: the mean of all
 // scenarios, the worst and the best. The room is compiled into this program with constants that can
 // be changed.
 #include <fmt/format.h>
@@ -58,6 +58,8 @@ std::vector<Constant> Constants() {
   using namespace draft_length::tuning;
   return {{"kLongestWait", &kLongestWait},
           {"kFirstInterval", &kFirstInterval},
+          {"kFirstLooks", &kFirstLooks},
+          {"kHopedLooks", &kHopedLooks},
           {"kProbeShare", &kProbeShare},
           {"kOwnProbeShare", &kOwnProbeShare},
           {"kReviewShare", &kReviewShare},
@@ -147,7 +149,7 @@ void PrintFixed(const std::vector<Scenario>& scenarios, const std::vector<double
              ratios.front());
 }
 
-void Run(int rounds, bool only_fixed) {
+void Run(int rounds, std::string_view word) {
   const std::vector<Scenario> scenarios = Scenarios();
   const std::vector<double> before = PlayAll(scenarios, rounds);
   const auto least = std::min_element(before.begin(), before.end());
@@ -155,10 +157,11 @@ void Run(int rounds, bool only_fixed) {
              scenarios.size(), rounds, *least,
              scenarios[static_cast<std::size_t>(least - before.begin())].name);
   PrintFixed(scenarios, before, rounds);
-  if (only_fixed) return;
+  if (word == "fixed") return;
   fmt::print("{:22} {:>6} {:>6} {:>6}   {:>6} {:>6} {:>6}  percent: mean, worst, best\n",
              "constant", "half", "", "", "double", "", "");
   for (const Constant& constant : Constants()) {
+    if (constant.name.find(word) == std::string_view::npos) continue;
     Change changes[2];
     for (int i = 0; i < 2; ++i) {
       const double was = Scale(constant, i == 0 ? 0.5 : 2);
@@ -176,5 +179,5 @@ void Run(int rounds, bool only_fixed) {
 }  // namespace foretoken::bench
 
 int main(int argc, char** argv) {
-  foretoken::bench::Run(argc > 1 ? std::atoi(argv[1]) : 6000, argc > 2);
+  foretoken::bench::Run(argc > 1 ? std::atoi(argv[1]) : 6000, argc > 2 ? argv[2] : "");
 }

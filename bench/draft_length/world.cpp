@@ -35,10 +35,11 @@ class World {
       model_.Begin(seq, {.least = 1, .most = kMostDrafts});
   }
 
-  double Play(int rounds) {
+  void Play(int rounds) {
     for (int round = 0; round < rounds; ++round) late_ = round >= rounds / 2, Round(round);
-    return plain_us_ / us_;
   }
+  double us() const { return us_; }
+  double plain_us() const { return plain_us_; }
 
  private:
   struct Sequence {
@@ -52,7 +53,8 @@ class World {
 
   void Measure() {
     std::vector<PassCost> passes;
-    for (const int rows : {1, 2, 3, 5, 9, 17}) {
+    for (const int rows : {1, 2, 3, 5, 9, 17, 33}) {
+      if (rows > std::max(1 + kMostDrafts, 1 + 2 * s_.sequences)) continue;  // as at a true start
       const double added = (PassUs(rows) - s_.pass_us) * s_.start_error;
       const bool bad = rows >= s_.bad_from && rows <= s_.bad_to;
       passes.push_back({rows, 0, {(s_.pass_us + added) * (bad ? s_.bad : 1), 0, 0}});
@@ -60,7 +62,7 @@ class World {
     costs_.Start(passes);
     const double draft = s_.draft * s_.pass_us * s_.start_error * s_.bad_draft;
     for (int d = 0; d < Drafters(); ++d)
-      costs_.StartDrafter(d, IsLookup(d) ? 0 : draft, 0, IsLookup(d) ? 0 : draft / 5);
+      if (!IsLookup(d)) costs_.StartDrafter(d, draft, s_.sequences > 1 ? draft : 0, draft / 5);
   }
 
   // The probability that a draft of the token at this place is right.
@@ -178,11 +180,18 @@ class World {
 }  // namespace
 
 double Play(const Scenario& scenario, int rounds, unsigned seed) {
-  return World(scenario, seed).Play(rounds);
+  return PlayFixed(scenario, -1, rounds, seed);
 }
 
 double PlayFixed(const Scenario& scenario, int k, int rounds, unsigned seed) {
-  return World(scenario, seed, k).Play(rounds);
+  const int part = scenario.engine_rounds > 0 ? scenario.engine_rounds : rounds;
+  double plain_us = 0, us = 0;
+  for (int done = 0; done < rounds; done += part) {
+    World world(scenario, seed + static_cast<unsigned>(done), k);
+    world.Play(std::min(part, rounds - done));
+    plain_us += world.plain_us(), us += world.us();
+  }
+  return plain_us / us;
 }
 
 std::vector<Scenario> Scenarios() {
@@ -191,6 +200,14 @@ std::vector<Scenario> Scenarios() {
     for (const double draft : {0.0, 0.1, 0.4})
       for (const double accepted : {0.1, 0.5, 0.8, 0.95})
         all.push_back({.name = "steady", .row = row, .draft = draft, .accepted = accepted});
+  for (const double accepted : {0.1, 0.5, 0.9, 0.97})
+    for (const double draft : {0.0, 0.15})
+      all.push_back({.name = "first text",
+                     .pass_us = 400,
+                     .row = 0.6,
+                     .draft = draft,
+                     .accepted = accepted,
+                     .engine_rounds = 150});
   for (const double row : {0.05, 0.2})
     for (const double draft : {0.0, 0.1}) {
       all.push_back({.name = "chapters",

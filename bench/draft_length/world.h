@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench/draft_length/world.h: simulated machines and texts on which the cost model plays.
 //
-// Time is in microseconds of the simulation. A pass of r rows takes
-// `pass_us` (1 + row (r - 1)), times
+// Time is in microseconds of the simulation. A pass of r rows takes `pass_us` (1 + row (r - 1)), times
 // the machine's speed and noise; a model's draft takes `draft` of a pass for all sequences that
 // draft together, and a token that it missed a fifth of that. A plan costs a microsecond for each
 // sequence that has one.
@@ -47,6 +46,7 @@ struct Scenario {
   bool spikes = false;        // one pass of 100 takes five times as long
   bool slow_minutes = false;  // 1,000 passes of each 4,000 take 1.7 times as long
   double hidden = 0;          // cost of a pass with drafts that no reading shows
+  int engine_rounds = 0;      // a new engine, which has learned nothing, after so many; 0: one for all
 };
 
 // Tokens per second with the cost model, relative to plain decoding on the same machine.

@@ -44,7 +44,7 @@ void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
 
 void CostModel::Reset(SeqId seq) noexcept {
   std::fill(shared_.begin(), shared_.end(), Survival(kSharedFading));
-  std::fill(looks_.begin(), looks_.end(), 0);
+  std::fill(looks_.begin(), looks_.end(), Looks());
   const State& state = At(seq);
   Begin(seq, {state.least, state.ceiling});
 }
@@ -187,15 +187,16 @@ bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer)
   const double us = ProbeUs(state, offer);
   if (probe_us_ + us > kProbeShare * total_us_) return false;
   if (state.probe_us + us > kOwnProbeShare * state.total_us) return false;
-  return PaysIfPerfect(pass, state, offer);
+  return PaysWith(1, pass, state, offer);
 }
 
-bool CostModel::PaysIfPerfect(const Pass& pass, const State& state,
-                              const Offer& offer) const noexcept {
-  double always[kMaxDraft];
-  std::fill_n(always, kMaxDraft, 1.0);
+// Whether drafts would pay of which each is accepted with this probability if those before it were.
+bool CostModel::PaysWith(double acceptance, const Pass& pass, const State& state,
+                         const Offer& offer) const noexcept {
+  double s[kMaxDraft], product = 1;
+  for (double& accepted : s) accepted = product *= acceptance;
   const int most = MostOf(pass, state, offer);
-  return BestAlone(pass, offer, always, state.least, most) > pass.least_rate;
+  return BestAlone(pass, offer, s, state.least, most) > pass.least_rate;
 }
 
 // Drafts that cannot pay by what was measured may have been measured at a bad moment. They are
@@ -209,13 +210,15 @@ bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) 
 }
 
 // A few early rejections say little, and a drafter that is left alone becomes expensive: it must
-// read all that it missed. So its first rounds are made in any case, if perfect drafts would pay and
-// it has missed less than a pass takes.
+// read all that it missed. So its first rounds are made as long as drafts would pay if the next few
+// were accepted, and it has missed less than a pass takes.
 bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept {
-  return looks_[Slot(offer.drafter, offer.evidence)] < kFirstLooks &&
+  const Looks& looks = looks_[Slot(offer.drafter, offer.evidence)];
+  const double hoped = (looks.accepted + kHopedLooks) / (looks.n + kHopedLooks);
+  return looks.n < kFirstLooks &&
          (offer.made || costs_.CatchUpUs(offer.drafter, offer.missing) <
                             costs_.PassUs(pass.n_decoding, pass.context)) &&
-         PaysIfPerfect(pass, state, offer);
+         PaysWith(hoped, pass, state, offer);
 }
 
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
@@ -392,7 +395,8 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   // rejected.
   state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
   shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
-  looks_[slot] = std::min(looks_[slot] + 1, kFirstLooks);
+  if (Looks& looks = looks_[slot]; looks.n < kFirstLooks)
+    ++looks.n, looks.accepted += round.accepted > 0;
   if (round.other >= 0) {
     const std::size_t other = Slot(round.other, round.evidence);
     state.survival[other].Observe(round.other_drafted, round.other_accepted);

@@ -58,6 +58,9 @@ class CostModel final : public Controller {
     std::vector<Survival> survival;  // [drafters, evidence]
     double s[kMaxDraft];             // of the present offer
   };
+  struct Looks {  // rounds with verdicts, while a drafter is new
+    int n = 0, accepted = 0;
+  };
   enum class PassKind { kPlain, kDrafts, kOther };
   struct Pass {
     int n_decoding = 0, context = 0, trusted_rows = 0;
@@ -80,7 +83,8 @@ class CostModel final : public Controller {
   double ProbeUs(const State& state, const Offer& offer) const noexcept;
   bool MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept;
-  bool PaysIfPerfect(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  bool PaysWith(double acceptance, const Pass& pass, const State& state,
+                const Offer& offer) const noexcept;
   bool IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
@@ -98,7 +102,7 @@ class CostModel final : public Controller {
   std::vector<int> drafting_;           // [drafters, position]: sequences with a draft there
   double total_us_ = 0, probe_us_ = 0;  // of all requests
   std::vector<double> unread_us_;       // [drafters]: decoding time since they were last timed
-  std::vector<int> looks_;              // [drafters, evidence]: rounds with verdicts
+  std::vector<Looks> looks_;            // [drafters, evidence]
   double untried_us_ = 0;               // since longer drafts were last tried
   int untried_rounds_ = 0;
   Referee referee_;

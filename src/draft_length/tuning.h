@@ -19,9 +19,10 @@ FORETOKEN_TUNED int kLongestWait = 4096;  // 1/2: -0.02,  -0.4   x2:  0.00,   0.
 
 // Rounds before the first probe of a sequence that decodes plainly.
 FORETOKEN_TUNED int kFirstInterval = 16;  // 1/2: -0.10, -13.8   x2: -0.12,  -3.7
-// Rounds that a drafter drafts in any case when it is new, for each class of evidence. No scenario
-// has heads, which must read all that they missed: for these alone it matters (cost_model_test.cpp).
+// Rounds that a drafter drafts in any case when it is new, for each class of evidence, and the next
+// ones whose drafts it may hope for (cost_model_test.cpp).
 FORETOKEN_TUNED int kFirstLooks = 8;
+FORETOKEN_TUNED double kHopedLooks = 5;
 // The share of all time that probes may take, of a request's own time, and of the time since a
 // drafter was last timed.
 FORETOKEN_TUNED double kProbeShare = 0.01;     // 1/2:  0.00,  -3.8   x2:  0.73,  -1.3
