@@ -98,6 +98,9 @@ class Metrics::Impl {
   Counter& draft_tokens = Count("spec_decode_num_draft_tokens_total", "Drafted tokens.");
   Counter& accepted_tokens = Count("spec_decode_num_accepted_tokens_total",
                                    "Drafted tokens that were accepted and committed.");
+  Counter& relaxed_tokens =
+      Count("spec_decode_num_relaxed_tokens_total",
+            "Accepted drafts that relaxed acceptance verified, in parts that think.");
   ByLabel accepted_per_position{
       CounterFamily("spec_decode_num_accepted_tokens_per_pos_total",
                     "Accepted and committed drafts by position in the draft, from 0."),
@@ -363,6 +366,7 @@ void Metrics::AddEnd(const ChoiceEnd& end) {
   m.drafts.Increment(rest(s.draft_rounds, counted.draft_rounds));
   m.draft_tokens.Increment(rest(s.drafted, counted.drafted));
   m.accepted_tokens.Increment(rest(s.accepted, counted.accepted));
+  m.relaxed_tokens.Increment(static_cast<double>(s.accepted_relaxed));
   m.target_tokens.Add("recovered", rest(s.recovered, counted.recovered));
   m.target_tokens.Add("bonus", rest(s.bonus, counted.bonus));
   m.target_tokens.Add("plain", rest(s.plain, counted.plain));

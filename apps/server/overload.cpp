@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kLeastRoom = 32 * kMiB;  // left beside the model
-constexpr std::int64_t kUsualRequests = 256 * kMiB, kUsualConversation = 256 * kMiB;
+constexpr std::int64_t kUsualRequests = 256 * kMiB, kUsualConversation = 256 * kMiB,
+                       kUsualGrammars = 256 * kMiB;
 
 // The fill level at which a state begins; it ends kSlack below that.
 constexpr std::array kBegins = {0.0, 0.6, 0.8, 0.92};
@@ -60,8 +61,9 @@ Result<MemoryPlan> PlanMemory(const EngineSummary& engine, std::int64_t ceiling,
                             plan.base / kMiB, plan.ceiling / kMiB, kLeastRoom / kMiB));
   plan.work = std::min(kWorkPerBodyByte * max_body_bytes, room * 2 / 5);
   plan.requests = std::min(std::max(kUsualRequests, 4 * max_body_bytes), room / 4);
-  plan.conversation =
-      std::min(kUsualConversation, (room - plan.work - plan.requests) / (n_workers + 1));
+  plan.grammars = std::min(kUsualGrammars, room / 8);
+  plan.conversation = std::min(
+      kUsualConversation, (room - plan.work - plan.requests - plan.grammars) / (n_workers + 1));
   return plan;
 }
 

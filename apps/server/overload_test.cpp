@@ -124,8 +124,10 @@ TEST(PlanMemory, AllWorkersAtOnceStayBelowTheCeiling) {
     for (const std::int64_t room : {40 * kMiB, 450 * kMiB, 4 * kGiB}) {
       const auto plan = PlanMemory(engine, kGiB + room, 8 * kMiB, n_workers);
       ASSERT_TRUE(plan);
-      EXPECT_GE(plan->conversation, room / 16);
-      EXPECT_LT(plan->base + plan->requests + plan->work + n_workers * plan->conversation,
+      EXPECT_GE(plan->conversation, room / 24);
+      EXPECT_GE(plan->grammars, room / 16);
+      EXPECT_LT(plan->base + plan->requests + plan->work + plan->grammars +
+                    n_workers * plan->conversation,
                 plan->ceiling)
           << n_workers << " workers in " << room / kMiB << " MiB";
     }

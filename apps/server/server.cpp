@@ -246,6 +246,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   metrics.BeginAt(requests->snapshot());
   FORETOKEN_TRY(const MemoryPlan plan, PlanMemory(requests->engine().summary(), options.max_memory,
                                                   options.max_body_bytes, Workers()));
+  requests->engine().LimitGrammars(static_cast<std::size_t>(plan.grammars));
   const ChatOptions chat_format = ChatFormat(options, plan);
   FORETOKEN_TRY(const bool chats, Chats(requests->engine(), chat_format));
   Overload overload(plan, bytes);

@@ -18,6 +18,7 @@
 // request that has ended.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -199,6 +200,10 @@ class Engine {
   // a fault in the grammar and where it is), kTooLarge (the prompt does not fit the context, or the
   // grammar exceeds its limit), kIo (see FileStatus), kNoMemory, kStopped (foretoken/cancellation.h).
   [[nodiscard]] Result<PreparedRequest> Prepare(Request request) const;
+
+  // The compiled grammars of all requests together take at most so many bytes from now on (256 MiB
+  // before); a request whose grammar finds no room is refused with kNoMemory. Any thread.
+  void LimitGrammars(std::size_t max_bytes) const noexcept;
 
   // Accepts a request. It joins the running ones as soon as one of max_sequences is free. Later
   // errors are in the completion. Errors: kInvalidArgument (another engine prepared it), kIo,

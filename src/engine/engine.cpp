@@ -152,6 +152,10 @@ std::vector<RowCost> Engine::PassCosts() const {
   return impl_->accounting().PassCosts();
 }
 
+void Engine::LimitGrammars(std::size_t max_bytes) const noexcept {
+  impl_->preparation().LimitGrammars(max_bytes);
+}
+
 double Engine::PlainStepUs(int requests) const {
   return impl_->accounting().PlainStepUs(requests);
 }

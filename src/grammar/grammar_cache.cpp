@@ -32,6 +32,14 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::Get(std::string_view gbnf) 
                           max_bytes_ >> 20));
 }
 
+void GrammarCache::Limit(std::size_t max_bytes) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    max_bytes_ = max_bytes;
+  }
+  Bound();
+}
+
 void GrammarCache::Bound() noexcept {
   const std::scoped_lock lock(mutex_);
   DropIdle();

@@ -34,6 +34,9 @@ class GrammarCache {
   // room for another; then nothing is kept.
   [[nodiscard]] Result<std::shared_ptr<const Grammar>> Get(std::string_view gbnf);
 
+  // All grammars together take at most so many bytes from now on; further ones are refused until they do.
+  void Limit(std::size_t max_bytes) noexcept;
+
   // Grammars grow while they are used; this brings their memory below the limit again. Cheap if it
   // is below.
   void Bound() noexcept;
@@ -56,8 +59,8 @@ class GrammarCache {
 
   const std::shared_ptr<const TokenTrie> vocabulary_;
   const Grammar::Cut cut_;
-  const std::size_t max_bytes_;
   mutable std::mutex mutex_;
+  std::size_t max_bytes_;
   std::list<Entry> entries_;  // the most recently used first
 };
 

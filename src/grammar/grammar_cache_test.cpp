@@ -83,6 +83,22 @@ TEST(GrammarCache, HoldsToItsBytesWhileGrammarsAreInUse) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(*cache.Get(Nested(i)), used[static_cast<std::size_t>(i)]);
 }
 
+TEST(GrammarCache, GivesBackWhatALowerLimitDoesNotAllow) {
+  auto cache = MakeCache();
+  const auto used = *cache.Get(Nested(0));
+  Fill(*used, std::size_t{4} << 20);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(cache.Get(Numbered(i)));
+  constexpr std::size_t kLower = std::size_t{1} << 20;
+  cache.Limit(kLower);
+  EXPECT_LE(cache.bytes(), kLower);
+  EXPECT_EQ(*cache.Get(Nested(0)), used);
+  EXPECT_TRUE(cache.Get(Numbered(100)));
+  cache.Limit(used->bytes());
+  const auto refused = cache.Get(Numbered(101));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kNoMemory);
+}
+
 TEST(GrammarCache, RefusesOneMoreWhereThoseInUseTakeAll) {
   auto cache = MakeCache(std::size_t{1} << 20);
   std::vector<std::shared_ptr<const Grammar>> used;

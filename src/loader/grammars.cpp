@@ -16,15 +16,23 @@ grammar::GrammarCache& Grammars::Cache() {
   // The model's own end token comes first, because it is the most probable.
   std::stable_partition(ends.begin(), ends.end(), [&](Token t) { return t == tokenizer_.eos(); });
   cache_ = std::make_unique<grammar::GrammarCache>(
-      std::make_shared<const grammar::TokenTrie>(texts, ends), [this](std::string_view text) {
+      std::make_shared<const grammar::TokenTrie>(texts, ends),
+      [this](std::string_view text) {
         return tokenizer_.Encode(text, {.add_special = false, .continues = true});
-      });
+      },
+      max_bytes_);
   return *cache_;
 }
 
 Result<std::shared_ptr<const grammar::Grammar>> Grammars::Of(const SamplingParameters& sampling) {
   if (sampling.grammar.empty()) return std::shared_ptr<const grammar::Grammar>();
   return Cache().Get(sampling.grammar);
+}
+
+void Grammars::Limit(std::size_t max_bytes) noexcept {
+  const std::scoped_lock lock(mutex_);
+  max_bytes_ = max_bytes;
+  if (cache_) cache_->Limit(max_bytes);
 }
 
 void Grammars::Bound() noexcept {

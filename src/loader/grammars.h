@@ -24,6 +24,8 @@ class Grammars {
   // Null if the parameters have no grammar. Errors: those of GrammarCache::Get.
   [[nodiscard]] Result<std::shared_ptr<const grammar::Grammar>> Of(
       const SamplingParameters& sampling);
+  // As GrammarCache::Limit.
+  void Limit(std::size_t max_bytes) noexcept;
   // Calls GrammarCache::Bound. For the end of each step.
   void Bound() noexcept;
 
@@ -32,7 +34,8 @@ class Grammars {
 
   const text::Tokenizer& tokenizer_;
   const std::vector<Token> end_tokens_;
-  std::mutex mutex_;                              // guards the pointer
+  std::mutex mutex_;  // guards what follows
+  std::size_t max_bytes_ = grammar::GrammarCache::kMaxBytes;
   std::unique_ptr<grammar::GrammarCache> cache_;  // made with the first grammar
 };
 

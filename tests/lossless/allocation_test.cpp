@@ -193,6 +193,38 @@ TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
   EXPECT_EQ(count(all), count({}));
 }
 
+// A part that thinks, whose drafts relaxed acceptance verifies, begins and ends within drafts.
+TEST(ThinkingAllocations, DoNotGrowWithTheText) {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
+  EngineOptions options{.speculative = {.controller = "fixed"}, .threads = 1};
+  options.speculative.use_relaxed_acceptance_for_thinking = true;
+  options.speculative.thinking_begin = "a";
+  options.speculative.thinking_end = "b";
+  options.model = fixtures::WriteTinyModel(folder, model);
+  model.noise = 0.1;
+  options.draft_model = fixtures::WriteTinyModel(folder, model);
+  auto engine = Engine::Open(options);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto count = [&](int n) {
+    Request request;
+    request.prompt = "a";
+    request.max_new_tokens = n;
+    request.ignore_eos = true;
+    for (const std::int32_t id : (*engine)->Tokenize("a b c d", false, false))
+      request.sampling.logit_bias[id] = 30;
+    const std::size_t before = n_allocations;
+    const auto completion = (*engine)->Generate(request);
+    EXPECT_TRUE(completion);
+    EXPECT_GT(completion->speculation.accepted_relaxed, 0);
+    EXPECT_GT(completion->speculation.accepted, completion->speculation.accepted_relaxed);
+    return n_allocations - before;
+  };
+  count(900);
+  const std::size_t fewer = count(100), more = count(900);
+  EXPECT_LE(more, fewer + 12);
+}
+
 std::vector<std::string> Methods() {
   std::vector<std::string> methods = {"none", "portfolio", "own", "assistant", "reduced"};
   for (const std::string_view name : NamesOf(AllDrafters()))

@@ -550,8 +550,10 @@ class OwnServers(unittest.TestCase):
         self.assertEqual(server.completion(**GOOD, user="x" * 1500)["usage"]["completion_tokens"], 2)
 
     def test_metrics_are_what_clients_saw(self):
-        server = self.serve("--parallel", "3", "--max-queue", "20")
+        server = self.serve("--parallel", "3", "--max-queue", "20", "--lookahead", "fixed", "--use-relaxed-acceptance-for-thinking",
+                            "--thinking-begin", " upon", "--thinking-end", " zebra")
         bodies = [{"prompt": "Once upon a time", "max_tokens": 10 + i, "temperature": 0.8, "seed": i, "n": 1 + i % 2} for i in range(8)]
+        bodies[3]["speculative"] = {"enabled": False}
         replies = together([lambda body=body: server.completion(**body) for body in bodies])
         chunks = server.stream("/v1/completions", {**bodies[0], "stream_options": {"include_usage": True}})
         usages = [reply["usage"] for reply in replies] + [chunks[-1]["usage"]]
@@ -564,7 +566,9 @@ class OwnServers(unittest.TestCase):
         self.assertEqual(total("prompt_tokens_total"), sum(usage["prompt_tokens"] for usage in usages))
         self.assertEqual(total("generation_tokens_total"), sum(usage["completion_tokens"] for usage in usages))
         self.assertEqual(total("request_success_total"), sum(body["n"] for body in bodies) + bodies[0]["n"])
-        for name, key in (("num_drafts", "draft_rounds"), ("num_draft_tokens", "drafted"), ("num_accepted_tokens", "accepted")):
+        for name, key in (("num_drafts", "draft_rounds"), ("num_draft_tokens", "drafted"), ("num_accepted_tokens", "accepted"),
+                          ("num_relaxed_tokens", "accepted_relaxed")):
+            self.assertGreater(sum(stat[key] for stat in stats), 0, key)
             self.assertEqual(total(f"spec_decode_{name}_total"), sum(stat[key] for stat in stats), name)
         for name, key in (("draft", "drafted"), ("judged", "judged"), ("accepted", "accepted")):
             for position in range(8):

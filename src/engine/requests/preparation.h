@@ -42,6 +42,8 @@ class Preparation {
       const SamplingParameters& sampling) const {
     return grammars_.Of(sampling);
   }
+  // All grammars together take at most so many bytes. Any thread.
+  void LimitGrammars(std::size_t max_bytes) const noexcept { grammars_.Limit(max_bytes); }
   // Grammars grow while they are used; this bounds their memory. After each step.
   void BoundGrammars() const noexcept { grammars_.Bound(); }
 
