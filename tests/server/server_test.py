@@ -551,7 +551,7 @@ class OwnServers(unittest.TestCase):
 
     def test_metrics_are_what_clients_saw(self):
         server = self.serve("--parallel", "3", "--max-queue", "20", "--lookahead", "fixed", "--use-relaxed-acceptance-for-thinking",
-                            "--thinking-begin", " upon", "--thinking-end", " zebra")
+                            "--thinking-begin", "time", "--thinking-end", "zebra")
         bodies = [{"prompt": "Once upon a time", "max_tokens": 10 + i, "temperature": 0.8, "seed": i, "n": 1 + i % 2} for i in range(8)]
         bodies[3]["speculative"] = {"enabled": False}
         replies = together([lambda body=body: server.completion(**body) for body in bodies])
