@@ -102,12 +102,18 @@ TEST(CostModel, GainsNearlyWhatTheBestFixedLengthGains) {
 
 // One bad moment at the start must not decide about the draft lengths of a whole text.
 TEST(CostModel, ADisturbedStartCostsLittle) {
-  const World world{.slope = 50, .draft_us = 1, .right = 0.7};
-  const double undisturbed = CostModelIn(world).Play(400, 2).over_plain;
+  const auto mean = [](std::vector<int> disturbed) {
+    double sum = 0;
+    for (unsigned seed = 1; seed <= 20; ++seed)
+      sum += CostModelIn({.slope = 50, .draft_us = 1, .right = 0.7}, Knows::kCosts, 16, disturbed)
+                 .Play(400, seed)
+                 .over_plain;
+    return sum / 20;
+  };
+  const double undisturbed = mean({});
   for (const std::vector<int>& disturbed :
        {std::vector{1}, {2}, {3}, {5}, {2, 3}, {3, 5, 9, 17}, {9, 17}})
-    EXPECT_GT(CostModelIn(world, Knows::kCosts, 16, disturbed).Play(400, 2).over_plain,
-              0.9 * undisturbed)
+    EXPECT_GT(mean(disturbed), 0.92 * undisturbed)
         << disturbed.front() << " and " << disturbed.size() - 1 << " more";
 }
 
@@ -511,7 +517,7 @@ TEST(CostModel, StopsAskingADrafterWhoseDraftsEndTooSoonToBeSent) {
 }
 
 TEST(CostModel, SaysWhichRoundsMeasure) {
-  Machine machine(20);
+  Machine machine(60);
   CostModel model({.name = "cost-model", .costs = &machine.costs});
   model.Begin(0, {.most = 8});
   int probes = 0, plain = 0;
@@ -527,7 +533,7 @@ TEST(CostModel, SaysWhichRoundsMeasure) {
     probes += plan.probe.has_value();
     plain += plan.k == 0;
     EXPECT_FALSE(plan.out_of_rows);
-    model.Observe(0, {.drafted = plan.k, .accepted = 0, .us = 1000.0 + 20 * plan.k});
+    model.Observe(0, {.drafted = plan.k, .accepted = 0, .us = 1000.0 + 60 * plan.k});
   }
   EXPECT_GT(plain, 300);
   EXPECT_GT(probes, 0);
