@@ -46,7 +46,7 @@ struct Scenario {
   bool spikes = false;        // one pass of 100 takes five times as long
   bool slow_minutes = false;  // 1,000 passes of each 4,000 take 1.7 times as long
   double hidden = 0;          // cost of a pass with drafts that no reading shows
-  int engine_rounds = 0;      // a new engine, which has learned nothing, after so many; 0: one for all
+  int engine_rounds = 0;  // a new engine, which has learned nothing, after so many; 0: one for all
 };
 
 // Tokens per second with the cost model, relative to plain decoding on the same machine.

@@ -10,10 +10,10 @@
 // must, but never less: of two passes measured at the start the wider one bounds the narrower one,
 // and a reading of a row count that was not read for long is believed at once if it is far below
 // what was expected, and the next pass of other rows does not show that the machine has become
-// faster. Drafts, too, are stored relative to the machine's speed. A row count that was never read is estimated from its neighbours along the
-// curve that was measured at the start. Nothing is estimated beyond the measured rows, or twice the
-// rows that were seen. Passes of mixtures of experts are stored as those of rows that choose their
-// experts independently (expert_costs.h).
+// faster. Drafts, too, are stored relative to the machine's speed. A row count that was never read is
+// estimated from its neighbours along the curve that was measured at the start. Nothing is estimated
+// beyond the measured rows, or twice the rows that were seen. Passes of mixtures of experts are stored
+// as those of rows that choose their experts independently (expert_costs.h).
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ class RoundCosts {
                     double first = 1) noexcept;
 
   // A pass of the target that only decoded, with an average of `context` positions before a row,
-  // whose rows used so many experts (0: not known); proposals with `drafts` tokens in all, the longest of `longest`; rows that a drafter had to
-  // read before them; the rest of the round.
+  // whose rows used so many experts (0: not known); proposals with `drafts` tokens in all, the longest
+  // of `longest`; rows that a drafter had to read before them; the rest of the round.
   void RecordPass(int rows, int context, double us, std::int64_t distinct_experts = 0) noexcept;
   void RecordDrafts(int drafter, int drafts, int longest, double us) noexcept;
   void RecordCatchUp(int drafter, int rows, double us) noexcept;
