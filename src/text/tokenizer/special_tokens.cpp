@@ -2,11 +2,13 @@
 #include "text/tokenizer/special_tokens.h"
 
 #include <algorithm>
-#include <map>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/work_count.h"
+#include "text/tokenizer/encode/string_table.h"
 #include "text/tokenizer/unicode.h"
 
 namespace foretoken::text {
@@ -77,24 +79,34 @@ bool IsSpace(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// The tokens that this file searches by their texts.
+// The tokens of the texts above: the first of each that the vocabulary has.
 class NamedTokens {
  public:
   explicit NamedTokens(const Vocabulary& vocabulary) {
+    Search(kEndTexts);
+    Search(kMessageMarks);
+    for (const FillToken& fill : kFillTokens) Search(fill.texts);
     for (Token token = 0; token < vocabulary.size(); ++token) {
-      const std::string& text = vocabulary.texts[token];
       // A token that the model's own tokenizer has as ordinary text stays so.
       if (vocabulary.exact && !vocabulary.IsSpecial(token)) continue;
-      if (text.size() < 32) by_text_.emplace(text, token);
+      const std::int32_t name = names_.Find(vocabulary.texts[token]);
+      if (name != StringTable::kAbsent && tokens_[name] == kNoToken) tokens_[name] = token;
     }
   }
   Token operator[](std::string_view text) const {
-    const auto found = by_text_.find(text);
-    return found == by_text_.end() ? kNoToken : found->second;
+    const std::int32_t name = names_.Find(text);
+    return name == StringTable::kAbsent ? kNoToken : tokens_[name];
   }
 
  private:
-  std::map<std::string_view, Token> by_text_;
+  void Search(std::span<const std::string_view> texts) {
+    for (const std::string_view text : texts)
+      if (names_.Insert(text, static_cast<std::int32_t>(tokens_.size())))
+        tokens_.push_back(kNoToken);
+  }
+
+  StringTable names_;          // of places in tokens_
+  std::vector<Token> tokens_;  // kNoToken: the vocabulary has no such text
 };
 
 // Some texts end a generation in one model and are ordinary text in another; which, the other end
@@ -179,8 +191,9 @@ void FindStrippingTokens(const formats::Metadata& metadata, Vocabulary& vocabula
     mask = "[MASK]";
   }
   const bool phi3 = mask.empty() && (has(name, "phi-3") || has(name, "phi3"));
+  if (mask.empty() && !phi3) return;
   for (Token token = 0; token < vocabulary.size(); ++token) {
-    const std::string& text = vocabulary.texts[token];
+    const std::string_view text = vocabulary.texts[token];
     if (!mask.empty() && text == mask) vocabulary.strip_before.push_back(token);
     const bool kept = text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
     if (phi3 && !kept && vocabulary.IsSpecial(token)) vocabulary.strip_after.push_back(token);

@@ -182,9 +182,11 @@ std::string Vocabulary::DescribePattern() const {
 }
 
 int ByteOfTokenText(std::string_view text) {
-  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
+  const bool shaped =
+      text.size() == 6 && text[0] == '<' && text[1] == '0' && text[2] == 'x' && text[5] == '>';
+  if (!shaped) return -1;
   int value = 0;
-  for (const char c : text.substr(3, 2)) {
+  for (const char c : {text[3], text[4]}) {
     if (c >= '0' && c <= '9') {
       value = value * 16 + (c - '0');
     } else if (c >= 'A' && c <= 'F') {

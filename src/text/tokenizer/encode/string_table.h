@@ -3,6 +3,7 @@
 // that it considers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -18,18 +19,10 @@ class StringTable {
   static constexpr std::int32_t kAbsent = -1;
 
   // Keeps the first value of a key; returns whether the key was new.
-  bool Insert(std::string_view key, std::int32_t value) {
-    if ((size_ + 1) * 2 > slots_.size()) Grow();
-    const std::uint64_t hash = SeededHashOf(key);
-    Slot& slot = slots_[Probe(key, hash)];
-    if (slot.value != kAbsent) return false;
-    slot = {key.data(), static_cast<std::uint32_t>(key.size()), value, hash};
-    longest_ = key.size() > longest_ ? key.size() : longest_;
-    ++size_;
-    return true;
-  }
+  bool Insert(std::string_view key, std::int32_t value);
 
-  std::int32_t Find(std::string_view key) const noexcept {
+  // Inline, as most of the work of an encoder is here, and -O1 makes a call of what is called twice.
+  [[gnu::always_inline]] std::int32_t Find(std::string_view key) const noexcept {
     if (key.size() > longest_ || size_ == 0) return kAbsent;
     return slots_[Probe(key, SeededHashOf(key))].value;
   }
@@ -42,7 +35,8 @@ class StringTable {
     std::uint64_t hash = 0;
   };
 
-  std::size_t Probe(std::string_view key, std::uint64_t hash) const noexcept {
+  [[gnu::always_inline]] std::size_t Probe(std::string_view key,
+                                           std::uint64_t hash) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
       const Slot& slot = slots_[i];
@@ -51,15 +45,7 @@ class StringTable {
     }
   }
 
-  void Grow() {
-    std::vector<Slot> old(slots_.empty() ? 64 : slots_.size() * 2);
-    old.swap(slots_);
-    for (const Slot& slot : old) {
-      if (slot.value != kAbsent) {
-        slots_[Probe(std::string_view(slot.data, slot.size), slot.hash)] = slot;
-      }
-    }
-  }
+  void Grow();
 
   std::vector<Slot> slots_;  // [a power of two]
   std::size_t size_ = 0;
