@@ -50,7 +50,7 @@ TEST(FileGrowth, GgufFiles) {
            w.AddTensor(fmt::format("tensor.{:08}", i), 0, shape, data);
        }}};
   for (const auto& [name, add] : kFiles)
-    ExpectLinear(name, {1 << 15, 1 << 17}, [&](std::size_t size) {
+    ExpectLinear(name, {1 << 13, 1 << 15}, [&](std::size_t size) {
       return [file = FileOf(size, add)] { EXPECT_TRUE(ParseGguf(file, "a.gguf")); };
     });
 }
@@ -64,7 +64,7 @@ TEST(FileGrowth, JsonFiles) {
     for (std::size_t i = 0; text.size() < size; ++i) text += fmt::format("\"{:06}\":{},", i, value);
     return text;
   };
-  constexpr Sizes kSizes = {1 << 14, 1 << 17};
+  constexpr Sizes kSizes = {1 << 12, 1 << 15};
   for (const char* const value : {"{}", "[]", "1", R"({"a":[{}]})", R"("x")"})
     ExpectLinear(fmt::format("members {}", value), kSizes, [&](std::size_t size) {
       return
@@ -86,7 +86,7 @@ TEST(FileGrowth, JsonFiles) {
 }
 
 TEST(FileGrowth, SafetensorsFiles) {
-  ExpectLinear("tensors", {1 << 14, 1 << 17}, [](std::size_t size) {
+  ExpectLinear("tensors", {1 << 12, 1 << 15}, [](std::size_t size) {
     std::string header = "{";
     std::size_t n = 0;
     for (; header.size() < size; ++n)
@@ -102,7 +102,7 @@ TEST(FileGrowth, SafetensorsFiles) {
 }
 
 TEST(FileGrowth, TokenizersOfFolders) {
-  ExpectLinear("added tokens", {1 << 14, 1 << 17}, [](std::size_t size) {
+  ExpectLinear("added tokens", {1 << 12, 1 << 15}, [](std::size_t size) {
     std::string vocab, added;
     std::size_t n = 0;
     for (; vocab.size() + added.size() < size; ++n) {
@@ -131,18 +131,18 @@ TEST(FileGrowth, SettingsFiles) {
                                     ":", ",",  "[a,", "{a: ", "%",   "---\n", "\t",  "\\"};
   for (const char* const part : kParts)
     for (const char* const front : {"", "a: ", "a: ["})
-      ExpectLinear(fmt::format("'{}' behind '{}'", part, front), {3 << 10, 12 << 10},
+      ExpectLinear(fmt::format("'{}' behind '{}'", part, front), {3 << 9, 12 << 9},
                    [&](std::size_t size) {
                      return [text = front + Repeated(part, size)] {
                        [[maybe_unused]] const auto settings = ParseSettings(text, "a.yaml", "");
                      };
                    });
-  ExpectLinear("keys", {3 << 10, 12 << 10}, [](std::size_t size) {
+  ExpectLinear("keys", {3 << 9, 12 << 9}, [](std::size_t size) {
     std::string text;
     for (std::size_t i = 0; text.size() < size; ++i) text += fmt::format("key{}: 1\n", i);
     return [text] { EXPECT_TRUE(ParseSettings(text, "a.yaml", "")); };
   });
-  ExpectLinear("lists", {3 << 10, 12 << 10}, [](std::size_t size) {
+  ExpectLinear("lists", {3 << 9, 12 << 9}, [](std::size_t size) {
     return [text = "a: [" + Repeated("[1,2],", size) + "1]"] {
       EXPECT_TRUE(ParseSettings(text, "a.yaml", ""));
     };

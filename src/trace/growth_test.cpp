@@ -19,7 +19,7 @@ TEST(TraceGrowth, HostileText) {
         "1", "\"", "{\"a\": [{},{},{}]}\n", "\\u0000"})
     for (const std::string& front :
          {std::string(), header + "\n", header + "\n{\"round\": {\"x\": ["})
-      ExpectLinear(front + " and " + part, {1 << 13, 1 << 15}, [&](std::size_t size) {
+      ExpectLinear(front + " and " + part, {1 << 12, 1 << 14}, [&](std::size_t size) {
         return [text = front + Repeated(part, size) + "\n"] {
           [[maybe_unused]] const auto trace = ParseTrace(text, "a.jsonl");
         };
@@ -28,7 +28,7 @@ TEST(TraceGrowth, HostileText) {
 
 TEST(TraceGrowth, RecordedRounds) {
   const std::string path = fixtures::TemporaryFolder() + "/run.jsonl";
-  ExpectLinear("rounds", {2048, 8192}, [&](std::size_t tokens) {
+  ExpectLinear("rounds", {1024, 4096}, [&](std::size_t tokens) {
     const TracedWorld world{.right = RightWith(0.7, 1), .tokens = static_cast<int>(tokens)};
     EXPECT_TRUE(Record(TraceOf(world, 4), path));
     return [text = ReadFile(path)] { EXPECT_TRUE(ParseTrace(text, "run.jsonl")); };

@@ -36,7 +36,7 @@ std::string Character(std::size_t i) {
 struct Case {
   const char* name;
   TextOf text_of;
-  Sizes sizes = {400, 1600};
+  Sizes sizes = {200, 800};
 };
 
 template <typename Convert>
@@ -144,7 +144,7 @@ TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
                                   7 * i + 3);
              });
            },
-           {120, 480}},
+           {60, 240}},
           {"patterns",
            [](std::size_t n) {
              return Properties(

@@ -12,7 +12,7 @@
 namespace foretoken::text::jinja {
 namespace {
 
-constexpr Sizes kSizes = {4096, 16384};
+constexpr Sizes kSizes = {2048, 8192};
 
 TEST(JinjaGrowth, TemplatesAreParsed) {
   for (const char* const part :
@@ -200,7 +200,7 @@ TEST(JinjaGrowth, TemplatesHaveManyNames) {
         {"{{ [0", ", #", "] | unique | list | length }}"},
         {"{{ [0", ", 'v#'", "] | unique | list | length }}"},
         {"{% if false %}", "{% elif false %}{{ v# }}", "{% endif %}"}})
-    ExpectLinear(std::string(c.front) + c.part, {512, 4096}, [&](std::size_t n) {
+    ExpectLinear(std::string(c.front) + c.part, {256, 2048}, [&](std::size_t n) {
       return [source = Numbered(n, c.front, c.part, c.back)] {
         const auto parsed = Template::Parse(source);
         ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
@@ -210,7 +210,7 @@ TEST(JinjaGrowth, TemplatesHaveManyNames) {
       };
     });
   // Places and arguments with names, both many.
-  ExpectLinear("named places", {512, 4096}, [](std::size_t n) {
+  ExpectLinear("named places", {256, 2048}, [](std::size_t n) {
     return
         [source = Numbered(n, "{{ '", "{v#}", "'.format(z=0") + Numbered(n, "", ", v#=#", ") }}")] {
           const auto parsed = Template::Parse(source);

@@ -15,7 +15,7 @@
 namespace foretoken::text {
 namespace {
 
-constexpr Sizes kSizes = {4096, 16384};
+constexpr Sizes kSizes = {2048, 8192};
 
 // Texts that are hard for tokenizers. The last ones fit the vocabularies below.
 constexpr const char* kParts[] = {"a",          " ",    "\n",    "7",       "!",        "\u00e9",
@@ -127,7 +127,7 @@ std::vector<Pattern> DifferentPatterns() {
 }
 
 void ExpectLinearSplitting(const std::string& name, const Pretokenizer& pretokenizer) {
-  constexpr Sizes sizes = {2048, 8192};
+  constexpr Sizes sizes = {1024, 4096};
   for (const char* const part :
        {"a", "A", "aA", " ", "\n", " \n", "7", "!", "\u00e9", "\xff", "a's'S", "\u4e16a", " a"})
     foretoken::ExpectLinear(name + " splits " + part, sizes, [&](std::size_t size) {
