@@ -13,6 +13,8 @@ import time
 
 SECONDS = 900  # a wait that only ends a hang: a machine may be busy
 JSON = {"Content-Type": "application/json"}
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup: tests go on behind a hangup, but servers that they start hear of it
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 class Server:
