@@ -181,14 +181,14 @@ class Mpi final : public Ranks {
   }
 
   // Spins until the request is done. Where there are fewer processors than ranks, others get a
-  // chance to run.
+  // chance to run. The clock is read at each look: Open MPI may give the processor away in it, and
+  // gets it back late where other programs want it.
   bool Complete(int error, MPI_Request& request, Clock::time_point begin) noexcept {
     int done = 0;
     for (int looks = 1; error == MPI_SUCCESS && loss_.empty(); ++looks) {
       error = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done != 0) break;
-      if (looks % 64 != 0) continue;
-      sched_yield();
+      if (looks % 64 == 0) sched_yield();
       const auto now = Clock::now();
       if (now >= next_pulse_) Exchange(now);
       if (now - begin < patience_) continue;

@@ -2,21 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ranks do where one of them stops, dies or gives up: all have ended in time, with an error that names it.
 
-usage: calls_test.py MPIRUN RANK_CALLS (run by ctest)
+usage: calls_test.py MPIRUN RANK_CALLS SLOW_NETWORK (run by ctest)
 """
 import re
 import subprocess
 import sys
 import unittest
 
-MPIRUN, PROGRAM = sys.argv[1:3]
+MPIRUN, PROGRAM, SLOW_NETWORK = sys.argv[1:4]
 DEADLINE_S = 4  # a rank on a busy machine answers within it
+DELAY_OF_LOOK_S = DEADLINE_S / 80  # a few looks are nothing beside the deadline, a hundred are too many
 HANG_S = 300  # a call that waits for ever is found
 
 
-def ranks(n, *arguments):
+def ranks(n, *arguments, environment=()):
     """Exit code and all output."""
-    done = subprocess.run([MPIRUN, "-n", str(n), PROGRAM, str(DEADLINE_S), *map(str, arguments)], capture_output=True,
+    done = subprocess.run([MPIRUN, "-n", str(n), "env", *environment, PROGRAM, str(DEADLINE_S), *map(str, arguments)], capture_output=True,
                           text=True, timeout=HANG_S, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -26,6 +27,10 @@ class Calls(unittest.TestCase):
         for n in (1, 2, 3):
             code, text = ranks(n, "calls")
             self.assertEqual((code, text), (0, f"{n} ranks: done\n"))
+
+    def test_ranks_whose_looks_take_long_are_not_lost(self):
+        look = ("LD_PRELOAD=" + SLOW_NETWORK, f"LOOK_US={DELAY_OF_LOOK_S * 1e6:.0f}")
+        self.assertEqual(ranks(3, "calls", environment=look), (0, "3 ranks: done\n"))
 
     def test_a_rank_that_leaves_late_is_waited_for(self):
         for late in (0, 1):
@@ -61,4 +66,4 @@ class Calls(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
