@@ -181,8 +181,8 @@ class Mpi final : public Ranks {
   }
 
   // Spins until the request is done. Where there are fewer processors than ranks, others get a
-  // chance to run. The clock is read at each look: Open MPI may give the processor away in it, and
-  // gets it back late where other programs want it.
+  // chance to run. The clock is read after each MPI_Test: Open MPI may yield the processor in it,
+  // and get it back late beside busy programs.
   bool Complete(int error, MPI_Request& request, Clock::time_point begin) noexcept {
     int done = 0;
     for (int looks = 1; error == MPI_SUCCESS && loss_.empty(); ++looks) {

@@ -5,8 +5,8 @@
 //
 //   DELAY_US    latency of a collective in microseconds
 //   DELAY_GBIT  bandwidth in Gbit/s; 0 or absent: it costs nothing
-//   LOOK_US     how long a look takes that finds a request not done: the MPI library gives the processor
-//               to other programs in it
+//   LOOK_US     how long an MPI_Test takes that finds a request not done, as where the MPI library yields
+//               the processor to busy programs
 #include <mpi.h>
 #include <stdlib.h>
 #include <time.h>
