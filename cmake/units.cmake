@@ -63,7 +63,7 @@ function(foretoken_precompiled target set)
   endif()
 endfunction()
 
-# foretoken_test_programs(FOLDER): gives all gtest programs at and below a folder their headers. Their own code runs once: -O1.
+# foretoken_test_programs(FOLDER): gives all gtest programs at and below a folder their headers and units. Their own code runs once: -O1.
 function(foretoken_test_programs folder)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
@@ -72,6 +72,7 @@ function(foretoken_test_programs folder)
       target_link_libraries(${target} PRIVATE foretoken_strict)
       target_compile_options(${target} PRIVATE -Wno-dangling-else -Wno-shadow -Wno-array-bounds)  # what gtest's macros write; a false alarm at -O1
       foretoken_precompiled(${target} tests)
+      foretoken_units(${target})
       foretoken_optimized(${target} -O1)
     endif()
   endforeach()

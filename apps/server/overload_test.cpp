@@ -15,7 +15,7 @@
 namespace foretoken::server {
 namespace {
 
-using State = Overload::State;
+using OverloadState = Overload::State;
 
 constexpr std::int64_t kMiB = 1 << 20, kGiB = 1 << 30;
 
@@ -49,17 +49,17 @@ TEST(Overload, StatesComeAsRequestsHoldMoreAndGoSomewhatLater) {
     overload.Look();
     return overload.state();
   };
-  EXPECT_EQ(state_at(599), State::kNone);
-  EXPECT_EQ(state_at(600), State::kEndingConnections);
-  EXPECT_EQ(state_at(550), State::kEndingConnections);
-  EXPECT_EQ(state_at(800), State::kRefusingRequests);
-  EXPECT_EQ(state_at(920), State::kDroppingLargest);
+  EXPECT_EQ(state_at(599), OverloadState::kNone);
+  EXPECT_EQ(state_at(600), OverloadState::kEndingConnections);
+  EXPECT_EQ(state_at(550), OverloadState::kEndingConnections);
+  EXPECT_EQ(state_at(800), OverloadState::kRefusingRequests);
+  EXPECT_EQ(state_at(920), OverloadState::kDroppingLargest);
   EXPECT_EQ(overload.Excess(), 100U);
-  EXPECT_EQ(state_at(830), State::kDroppingLargest);
-  EXPECT_EQ(state_at(819), State::kRefusingRequests);
+  EXPECT_EQ(state_at(830), OverloadState::kDroppingLargest);
+  EXPECT_EQ(state_at(819), OverloadState::kRefusingRequests);
   EXPECT_EQ(overload.Excess(), 0U);
-  EXPECT_EQ(state_at(699), State::kEndingConnections);
-  EXPECT_EQ(state_at(499), State::kNone);
+  EXPECT_EQ(state_at(699), OverloadState::kEndingConnections);
+  EXPECT_EQ(state_at(499), OverloadState::kNone);
 }
 
 TEST(Overload, WhatIsHeldSaysSoBeforeTheNextLook) {
@@ -77,9 +77,9 @@ TEST(Overload, WhatTheProcessHasCountsToo) {
   plan.weights = kGiB;  // so that all pages of files may be weights
   plan.base = resident - 15 * kMiB;
   plan.ceiling = resident + 85 * kMiB;
-  EXPECT_EQ(Overload(plan, ledger).state(), State::kNone);
+  EXPECT_EQ(Overload(plan, ledger).state(), OverloadState::kNone);
   plan.ceiling = resident + 2 * kMiB;  // 15 of 17
-  EXPECT_EQ(Overload(plan, ledger).state(), State::kRefusingRequests);
+  EXPECT_EQ(Overload(plan, ledger).state(), OverloadState::kRefusingRequests);
 }
 
 TEST(PlanMemory, LeavesRoomBesideTheModelOrSaysWhatIsMissing) {

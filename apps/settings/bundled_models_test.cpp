@@ -43,7 +43,7 @@ EngineOptions WithMethod(const char* method) {
   return options;
 }
 
-std::string MessageOf(EngineOptions options, const ModelPlaces& places) {
+std::string MessageOfPlaces(EngineOptions options, const ModelPlaces& places) {
   const Status status = FillInModels(options, places);
   return status ? "" : status.error().message;
 }
@@ -137,13 +137,14 @@ TEST(BundledModels, TheEnvironmentsFolderIsTheOnlyOneWhereItIsSet) {
 }
 
 TEST(BundledModels, WhatIsNotThereIsNamedWithTheWayOut) {
-  const std::string nothing = MessageOf({}, {.environment = "", .folders = {"/no/a", "/no/b"}});
+  const std::string nothing =
+      MessageOfPlaces({}, {.environment = "", .folders = {"/no/a", "/no/b"}});
   for (const char* words : {kTarget, "/no/a or /no/b", "; ", "-m PATH", "FORETOKEN_MODELS"}) {
     EXPECT_NE(nothing.find(words), std::string::npos) << nothing;
   }
   const std::string folder = FolderWith({kTarget});
   const std::string no_head =
-      MessageOf(WithMethod("eagle"), {.environment = "", .folders = {folder}});
+      MessageOfPlaces(WithMethod("eagle"), {.environment = "", .folders = {folder}});
   for (const char* words : {folder.c_str(), kEagle, "; ", "-md PATH", "ngram"}) {
     EXPECT_NE(no_head.find(words), std::string::npos) << no_head;
   }

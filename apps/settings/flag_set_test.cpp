@@ -36,7 +36,7 @@ struct Target {
   }
 };
 
-std::string MessageOf(const FlagSet& flags, const std::vector<std::string>& arguments) {
+std::string MessageOfFlags(const FlagSet& flags, const std::vector<std::string>& arguments) {
   const auto outcome = flags.Parse(arguments);
   return outcome ? "" : outcome.error().message;
 }
@@ -67,7 +67,7 @@ TEST(FlagSet, TheLastOfARepeatedFlagWinsByWhateverName) {
   ASSERT_TRUE(target.Flags().Parse({"--gamma", "3", "-n6"}));
   EXPECT_EQ(target.k, 6);
   // A wrong value is an error even if a later value would count.
-  EXPECT_EQ(MessageOf(target.Flags(), {"--gamma", "65", "-n", "5"}),
+  EXPECT_EQ(MessageOfFlags(target.Flags(), {"--gamma", "65", "-n", "5"}),
             "--gamma: 65 is not in [0, 64]; give a value in that range");
 }
 
@@ -85,7 +85,7 @@ TEST(FlagSet, TakesWhatFollowsTwoDashesForArguments) {
 
 TEST(FlagSet, RefusesAValueForASwitch) {
   Target target;
-  EXPECT_EQ(MessageOf(target.Flags(), {"--json=false"}),
+  EXPECT_EQ(MessageOfFlags(target.Flags(), {"--json=false"}),
             "--json: it takes no value; leave =false out");
 }
 
@@ -104,37 +104,39 @@ TEST(FlagSet, AcceptsHarmlessFlagsOfOthersAndNamesThem) {
                                                               "-ngl 0", "--batch-size 7"}));
   EXPECT_EQ(target.model, "x");
   EXPECT_EQ(target.k, 3);
-  EXPECT_EQ(MessageOf(flags, {"-ngl", "9"}), "-ngl: no such flag; there is no GPU; leave it out");
+  EXPECT_EQ(MessageOfFlags(flags, {"-ngl", "9"}),
+            "-ngl: no such flag; there is no GPU; leave it out");
 }
 
 TEST(FlagSet, NamesTheNearestKnownFlag) {
   Target target;
-  EXPECT_EQ(MessageOf(target.Flags(), {"--modle", "x"}),
+  EXPECT_EQ(MessageOfFlags(target.Flags(), {"--modle", "x"}),
             "--modle: no such flag; did you mean --model?");
-  EXPECT_EQ(MessageOf(target.Flags(), {"--completely-different=3"}),
+  EXPECT_EQ(MessageOfFlags(target.Flags(), {"--completely-different=3"}),
             "--completely-different: no such flag; see --help-all");
-  EXPECT_EQ(MessageOf(target.Flags(), {"--chat"}), "--chat: no such flag; use generate");
+  EXPECT_EQ(MessageOfFlags(target.Flags(), {"--chat"}), "--chat: no such flag; use generate");
 }
 
 TEST(FlagSet, RefusesClustersThatAreNoFlag) {
   Target target;
-  EXPECT_NE(MessageOf(target.Flags(), {"-ngl", "99"}), "");
+  EXPECT_NE(MessageOfFlags(target.Flags(), {"-ngl", "99"}), "");
   ASSERT_TRUE(target.Flags().Parse({"-n5"}));
   EXPECT_EQ(target.k, 5);
 }
 
 TEST(FlagSet, PutsTheNameBeforeAnErrorOfTheValue) {
   Target target;
-  EXPECT_EQ(MessageOf(target.Flags(), {"--gamma", "65"}),
+  EXPECT_EQ(MessageOfFlags(target.Flags(), {"--gamma", "65"}),
             "--gamma: 65 is not in [0, 64]; give a value in that range");
-  EXPECT_EQ(MessageOf(target.Flags(), {"--gamma"}), "--gamma: its value is missing; see --help");
-  EXPECT_EQ(MessageOf(target.Flags(), {"-md"}), "-md: its value is missing; see --help");
+  EXPECT_EQ(MessageOfFlags(target.Flags(), {"--gamma"}),
+            "--gamma: its value is missing; see --help");
+  EXPECT_EQ(MessageOfFlags(target.Flags(), {"-md"}), "-md: its value is missing; see --help");
 }
 
 TEST(FlagSet, RefusesArgumentsWithoutAFlagUnlessTheVerbTakesThem) {
   Target target;
   FlagSet flags = target.Flags();
-  EXPECT_NE(MessageOf(flags, {"stray"}), "");
+  EXPECT_NE(MessageOfFlags(flags, {"stray"}), "");
   flags.SetPositional("FILE", [&target](const std::string& text) -> Status {
     target.files.push_back(text);
     return {};

@@ -19,7 +19,7 @@ std::string Read(GenerateSettings& settings, const std::vector<std::string>& arg
   return status ? "" : status.error().message;
 }
 
-std::string MessageOf(const std::vector<std::string>& arguments) {
+std::string MessageOfGenerate(const std::vector<std::string>& arguments) {
   GenerateSettings settings;
   return Read(settings, arguments);
 }
@@ -59,7 +59,7 @@ TEST(GenerateFlags, BoundTheCacheAndSwitchSharingOff) {
       "");
   EXPECT_EQ(settings.engine.cache_tokens, 4096);
   EXPECT_FALSE(settings.engine.prefix_cache);
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--prefix-cache", "perhaps"}), "");
+  EXPECT_NE(MessageOfGenerate({"-m", "a", "-p", "x", "--prefix-cache", "perhaps"}), "");
 }
 
 TEST(GenerateFlags, HeadsHaveTheNamesOfOtherPrograms) {
@@ -74,7 +74,8 @@ TEST(GenerateFlags, HeadsHaveTheNamesOfOtherPrograms) {
     EXPECT_EQ(settings.engine.speculative.method, method) << name;
     EXPECT_EQ(settings.engine.DraftFiles(), std::vector<std::string>{"b"});
   }
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--spec-type", "mtp"}), "");  // in the model's file
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "--spec-type", "mtp"}),
+            "");  // in the model's file
 }
 
 TEST(GenerateFlags, TakesEveryDrafterAloneOrInAList) {
@@ -91,7 +92,7 @@ TEST(GenerateFlags, TakesEveryDrafterAloneOrInAList) {
 
 TEST(GenerateFlags, ListsWhatExistsForNamesItLacks) {
   for (const char* name : {"nonsense", "medusa", "ngram,nonsense"}) {
-    const std::string message = MessageOf({"-m", "a", "-p", "x", "--spec-type", name});
+    const std::string message = MessageOfGenerate({"-m", "a", "-p", "x", "--spec-type", name});
     EXPECT_EQ(message.find("--spec-type: '"), 0u) << message;
     EXPECT_NE(
         message.find(
@@ -99,10 +100,11 @@ TEST(GenerateFlags, ListsWhatExistsForNamesItLacks) {
         std::string::npos)
         << name << ": " << message;
   }
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--lookahead", "guess"}).find("ewma"),
+  EXPECT_NE(MessageOfGenerate({"-m", "a", "-p", "x", "--lookahead", "guess"}).find("ewma"),
             std::string::npos);
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--verify", "guess"}).find("typical-acceptance"),
-            std::string::npos);
+  EXPECT_NE(
+      MessageOfGenerate({"-m", "a", "-p", "x", "--verify", "guess"}).find("typical-acceptance"),
+      std::string::npos);
 }
 
 TEST(GenerateFlags, TheHelpMarksWhatIsLossy) {
@@ -140,7 +142,7 @@ TEST(GenerateFlags, MinusOneIsAsMuchAsFits) {
   GenerateSettings settings;
   ASSERT_EQ(Read(settings, {"-m", "a", "-p", "x", "-n", "-1"}), "");
   EXPECT_GE(settings.request.max_new_tokens, 1 << 24);
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "-n", "-2"}),
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "-n", "-2"}),
             "-n: -2 is not in [0, 16777216]; give a value in that range, or -1 for as many as fit");
 }
 
@@ -154,18 +156,20 @@ TEST(GenerateFlags, LlamaCppsFlagsAreAcceptedOrRefusedWithAWayOut) {
   EXPECT_EQ(parsed->without_effect.size(), 10U);
   for (const char* name :
        {"-e", "-l", "-r", "-v", "--lora", "-hf", "--mirostat", "--rope-scale", "--samplers"}) {
-    const std::string message = MessageOf({"-m", "a", "-p", "x", name, "1"});
+    const std::string message = MessageOfGenerate({"-m", "a", "-p", "x", name, "1"});
     EXPECT_EQ(message.find(std::string(name) + ": no such flag; "), 0U) << message;
     EXPECT_EQ(message.find("did you mean"), std::string::npos) << message;
   }
 }
 
 TEST(GenerateFlags, SettingsAreCheckedTogether) {
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--ngram-min", "4"}).substr(0, 10), "ngram_min:");
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--ngram-min", "4", "--ngram-max", "5"}), "");
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--spec-type", "ngram", "--verify", "residual"})
-                .substr(0, 28),
-            "rejection_sampling_strategy:");
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "--ngram-min", "4"}).substr(0, 10),
+            "ngram_min:");
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "--ngram-min", "4", "--ngram-max", "5"}), "");
+  EXPECT_EQ(
+      MessageOfGenerate({"-m", "a", "-p", "x", "--spec-type", "ngram", "--verify", "residual"})
+          .substr(0, 28),
+      "rejection_sampling_strategy:");
 }
 
 TEST(GenerateFlags, TheDraftersOwnParametersFallBackToTheTexts) {
@@ -180,33 +184,35 @@ TEST(GenerateFlags, TheDraftersOwnParametersFallBackToTheTexts) {
   EXPECT_FLOAT_EQ(draft.min_p, 0.1f);
   EXPECT_EQ(settings.request.sampling.top_k, 0);
   EXPECT_EQ(settings.request.prediction, "y");
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--prediction", "y", "--prediction-file", "z"})
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "--prediction", "y", "--prediction-file", "z"})
                 .substr(0, 11),
             "prediction:");
 }
 
 TEST(GenerateFlags, RefusesCombinationsThatCannotBeMeant) {
-  EXPECT_EQ(MessageOf({"-m", "", "-p", "x"}).substr(0, 3), "-m:");
-  EXPECT_EQ(MessageOf({"-m", "a", "-md", "", "-p", "x"}).substr(0, 4), "-md:");
-  EXPECT_EQ(MessageOf({"-m", "a"}).substr(0, 7), "prompt:");
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "-f", "y"}).substr(0, 7), "prompt:");
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--verify", "greedy"}), "");
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--verify", "greedy", "--temp", "0"}), "");
+  EXPECT_EQ(MessageOfGenerate({"-m", "", "-p", "x"}).substr(0, 3), "-m:");
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-md", "", "-p", "x"}).substr(0, 4), "-md:");
+  EXPECT_EQ(MessageOfGenerate({"-m", "a"}).substr(0, 7), "prompt:");
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "-f", "y"}).substr(0, 7), "prompt:");
+  EXPECT_NE(MessageOfGenerate({"-m", "a", "-p", "x", "--verify", "greedy"}), "");
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "--verify", "greedy", "--temp", "0"}), "");
   // Their files may be beside the model.
   for (const char* name : {"standalone", "eagle", "ngram,standalone"})
-    EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "--spec-type", name}), "") << name;
+    EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "--spec-type", name}), "") << name;
   for (const char* name : {"ngram", "suffix", "ngram,suffix"})
-    EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-md", "b", "--spec-type", name}), "") << name;
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x", "-md", "b", "--spec-type", "ngram,standalone"}), "");
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--json", "--trace"}), "");
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "--logprobs", "2"}), "");
-  EXPECT_NE(MessageOf({"-m", "a", "-p", "x", "-n", "2", "--min-tokens", "3"}), "");
+    EXPECT_NE(MessageOfGenerate({"-m", "a", "-p", "x", "-md", "b", "--spec-type", name}), "")
+        << name;
+  EXPECT_EQ(
+      MessageOfGenerate({"-m", "a", "-p", "x", "-md", "b", "--spec-type", "ngram,standalone"}), "");
+  EXPECT_NE(MessageOfGenerate({"-m", "a", "-p", "x", "--json", "--trace"}), "");
+  EXPECT_NE(MessageOfGenerate({"-m", "a", "-p", "x", "--logprobs", "2"}), "");
+  EXPECT_NE(MessageOfGenerate({"-m", "a", "-p", "x", "-n", "2", "--min-tokens", "3"}), "");
 }
 
 TEST(GenerateFlags, TheBundledModelsAreLookedForWhereNoneIsNamed) {
   ASSERT_EQ(setenv("FORETOKEN_MODELS", "/no/such/folder", 1), 0);
-  EXPECT_EQ(MessageOf({"-p", "x"}).find("FORETOKEN_MODELS: /no/such/folder"), 0u);
-  EXPECT_EQ(MessageOf({"-m", "a", "-p", "x"}), "");
+  EXPECT_EQ(MessageOfGenerate({"-p", "x"}).find("FORETOKEN_MODELS: /no/such/folder"), 0u);
+  EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x"}), "");
   unsetenv("FORETOKEN_MODELS");
 }
 

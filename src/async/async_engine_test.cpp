@@ -457,7 +457,7 @@ TEST(AsyncEngine, AnObserverWithoutMemoryHarmsNoRequest) {
   EXPECT_EQ(LastOf(stream).end->completion.text, Alone(Ask(1)));
 }
 
-class Counter final : public ByteCounter {
+class EngineCounter final : public ByteCounter {
  public:
   void Add(std::size_t bytes) noexcept override { held += bytes; }
   std::atomic<std::size_t> held = 0;
@@ -465,7 +465,7 @@ class Counter final : public ByteCounter {
 
 TEST(AsyncEngine, TheBytesOfARequestAndOfItsEventsAreCounted) {
   const auto engine = Open(1);
-  const auto counter = std::make_shared<Counter>();
+  const auto counter = std::make_shared<EngineCounter>();
   std::vector<AsyncChoice> choices;
   choices.push_back({.request = *engine->engine().Prepare(Ask(0)), .held = ByteHold(counter, 100)});
   {

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 constexpr auto kNever = Mailbox::Clock::time_point::max();
 
-class Counter final : public ByteCounter {
+class EventCounter final : public ByteCounter {
  public:
   void Add(std::size_t bytes) noexcept override { held += bytes; }
   std::atomic<std::size_t> held = 0;
@@ -75,7 +75,7 @@ TEST(Mailbox, NobodyWantsItAfterItsDeadlineOrWhenItIsCancelled) {
 }
 
 TEST(Mailbox, TheCounterCountsWhatWasNotRead) {
-  const auto counter = std::make_shared<Counter>();
+  const auto counter = std::make_shared<EventCounter>();
   Mailbox mailbox(counter, kNever);
   mailbox.Push(Round(std::string(1000, 'a')));
   EXPECT_GT(counter->held, 1000u);

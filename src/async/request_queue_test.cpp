@@ -20,7 +20,7 @@ class Queue : public testing::Test {
     const auto& mailbox = mailboxes.emplace_back(std::make_shared<Mailbox>(nullptr, deadline));
     RequestQueue::Choices choices;
     for (int i = 0; i < n; ++i) {
-      auto prepared = engine.preparation->Prepare(engine::FakeEngine::Ask(3, 4));
+      auto prepared = engine.preparation->Prepare(engine::Ask(3, 4));
       choices.push_back(std::make_unique<Waiting>(
           Waiting{.choice = {.request = *std::move(prepared)}, .index = i, .mailbox = mailbox}));
     }

@@ -13,7 +13,7 @@
 namespace foretoken::draft {
 namespace {
 
-constexpr int kVocabulary = 6;
+constexpr int kCustomVocabulary = 6;
 
 using Rule = std::function<void(DraftProposal&)>;
 
@@ -41,15 +41,16 @@ class Own final : public foretoken::Drafter {
   bool laws_;
 };
 
-struct Bench {
+struct CustomBench {
   std::shared_ptr<Own> own;
   std::vector<std::string> faults;
   std::unique_ptr<CustomDrafter> drafter;
 
-  explicit Bench(Rule rule, bool laws = false) : own(std::make_shared<Own>(std::move(rule), laws)) {
+  explicit CustomBench(Rule rule, bool laws = false)
+      : own(std::make_shared<Own>(std::move(rule), laws)) {
     drafter = std::make_unique<CustomDrafter>(
         own, CustomSettings{.max_sequences = 2,
-                            .vocabulary = kVocabulary,
+                            .vocabulary = kCustomVocabulary,
                             .max_draft = 8,
                             .kernels = &kernels::KernelsFor(kernels::AvailableIsas().back()),
                             .on_fault = [this](std::string what) { faults.push_back(what); }});
@@ -79,7 +80,7 @@ struct Bench {
 };
 
 TEST(CustomDrafter, GivesTheProgramsDraftsAndTellsItWhatWasCommitted) {
-  Bench bench([](DraftProposal& p) {
+  CustomBench bench([](DraftProposal& p) {
     while (p.left() > 0) p.Push((p.text().back() + 1) % 5);
   });
   bench.Start();
@@ -98,7 +99,7 @@ TEST(CustomDrafter, GivesTheProgramsDraftsAndTellsItWhatWasCommitted) {
 }
 
 TEST(CustomDrafter, ADraftEndsWithAnEndTokenAndBeforeAnUnknownOne) {
-  Bench end([](DraftProposal& p) {
+  CustomBench end([](DraftProposal& p) {
     EXPECT_TRUE(p.Push(0));
     EXPECT_TRUE(p.Push(5));
     EXPECT_EQ(p.left(), 0);
@@ -106,8 +107,8 @@ TEST(CustomDrafter, ADraftEndsWithAnEndTokenAndBeforeAnUnknownOne) {
   });
   end.Start();
   EXPECT_EQ(end.Tokens(4), (std::vector<Token>{0, 5}));
-  for (const Token unknown : {-1, kVocabulary, 1 << 30}) {
-    Bench bench([unknown](DraftProposal& p) {
+  for (const Token unknown : {-1, kCustomVocabulary, 1 << 30}) {
+    CustomBench bench([unknown](DraftProposal& p) {
       p.Push(4);
       EXPECT_FALSE(p.Push(unknown));
       EXPECT_FALSE(p.Push(3));
@@ -121,7 +122,7 @@ TEST(CustomDrafter, ADraftEndsWithAnEndTokenAndBeforeAnUnknownOne) {
 }
 
 TEST(CustomDrafter, NeverTakesMoreDraftsThanThereIsRoomFor) {
-  Bench bench([](DraftProposal& p) {
+  CustomBench bench([](DraftProposal& p) {
     for (int i = 0; i < 1000; ++i) p.Push(1);
   });
   bench.Start();
@@ -133,8 +134,8 @@ TEST(CustomDrafter, NeverTakesMoreDraftsThanThereIsRoomFor) {
 const std::vector<float> kLaw = {.1f, .2f, .3f, .4f, 0, 0};
 
 TEST(CustomDrafter, DrawsFromTheLawThatItReports) {
-  std::vector<double> counts(kVocabulary);
-  Bench bench([](DraftProposal& p) { p.Draw(kLaw); }, true);
+  std::vector<double> counts(kCustomVocabulary);
+  CustomBench bench([](DraftProposal& p) { p.Draw(kLaw); }, true);
   constexpr int kDraws = 20000;
   for (int seed = 0; seed < kDraws; ++seed) {
     bench.Start(1, static_cast<std::uint64_t>(seed));
@@ -158,11 +159,12 @@ TEST(CustomDrafter, DrawsFromTheLawThatItReports) {
 // was given, so equal distributions give equal tokens. Other noise gives other tokens.
 TEST(CustomDrafter, SharesTheTargetsRaceWhereItsNoiseIsShared) {
   const auto& kernels = kernels::KernelsFor(kernels::AvailableIsas().back());
-  Bench bench([](DraftProposal& p) { p.Draw(kLaw); }, true);
+  CustomBench bench([](DraftProposal& p) { p.Draw(kLaw); }, true);
   int others = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     bench.Start(1, seed, 0, Stream::kTarget);
-    const auto want = sampling::DrawByRace(kLaw.data(), kVocabulary, Noise(seed, 0), 2, kernels);
+    const auto want =
+        sampling::DrawByRace(kLaw.data(), kCustomVocabulary, Noise(seed, 0), 2, kernels);
     const auto proposal = bench.Ask(1);
     ASSERT_EQ(proposal.tokens[0], want);
     ASSERT_TRUE(std::equal(kLaw.begin(), kLaw.end(), proposal.q));
@@ -173,7 +175,7 @@ TEST(CustomDrafter, SharesTheTargetsRaceWhereItsNoiseIsShared) {
 }
 
 TEST(CustomDrafter, KeepsCopiesOfLawsAndOneHotOnesOfCertainDraftsAmongThem) {
-  Bench bench(
+  CustomBench bench(
       [](DraftProposal& p) {
         p.Push(4);
         std::vector<float> law = kLaw;
@@ -184,14 +186,14 @@ TEST(CustomDrafter, KeepsCopiesOfLawsAndOneHotOnesOfCertainDraftsAmongThem) {
   bench.Start();
   const auto proposal = bench.Ask(4);
   ASSERT_EQ(proposal.length(), 2);
-  for (int i = 0; i < kVocabulary; ++i) {
+  for (int i = 0; i < kCustomVocabulary; ++i) {
     EXPECT_EQ(proposal.Law(0)[i], i == 4 ? 1.0f : 0.0f);
     EXPECT_NEAR(proposal.Law(1)[i], kLaw[static_cast<std::size_t>(i)], 1e-6f);
   }
 }
 
 TEST(CustomDrafter, AtTemperatureZeroADrawIsTheMostProbableTokenAndCertain) {
-  Bench bench(
+  CustomBench bench(
       [](DraftProposal& p) {
         while (p.left() > 0) p.Draw(kLaw);
       },
@@ -204,7 +206,7 @@ TEST(CustomDrafter, AtTemperatureZeroADrawIsTheMostProbableTokenAndCertain) {
 }
 
 TEST(CustomDrafter, StopsBeforeALawBelowTheLeastProbability) {
-  Bench bench([](DraftProposal& p) { EXPECT_EQ(p.Draw(kLaw), kNoToken); }, true);
+  CustomBench bench([](DraftProposal& p) { EXPECT_EQ(p.Draw(kLaw), kNoToken); }, true);
   bench.Start(1, 0, 0.5f);
   EXPECT_TRUE(bench.Tokens(4).empty());
   EXPECT_TRUE(bench.faults.empty());
@@ -220,7 +222,7 @@ TEST(CustomDrafter, ADraftEndsBeforeALawThatIsNone) {
                                                 {0, 0, 0, 0, 0, 0},
                                                 {1, 0, 0, 0, 0, 0, 0}};
   for (const auto& law : laws) {
-    Bench bench(
+    CustomBench bench(
         [&](DraftProposal& p) {
           p.Draw(kLaw);
           EXPECT_EQ(p.Draw(law), kNoToken);
@@ -234,7 +236,7 @@ TEST(CustomDrafter, ADraftEndsBeforeALawThatIsNone) {
 }
 
 TEST(CustomDrafter, ALawFromADrafterThatReportsNoneIsRefused) {
-  Bench bench([](DraftProposal& p) { EXPECT_EQ(p.Draw(kLaw), kNoToken); });
+  CustomBench bench([](DraftProposal& p) { EXPECT_EQ(p.Draw(kLaw), kNoToken); });
   bench.Start();
   EXPECT_TRUE(bench.Tokens(4).empty());
   ASSERT_EQ(bench.faults.size(), 1u);
@@ -242,7 +244,7 @@ TEST(CustomDrafter, ALawFromADrafterThatReportsNoneIsRefused) {
 }
 
 TEST(CustomDrafter, AnExceptionKeepsTheDraftsBeforeItAndIsToldOnce) {
-  Bench bench([](DraftProposal& p) {
+  CustomBench bench([](DraftProposal& p) {
     p.Push(2);
     throw std::runtime_error("out of ideas");
   });

@@ -39,10 +39,10 @@ std::size_t n_allocations = 0;
 namespace foretoken::draft {
 namespace {
 
-constexpr int kSequences = 3, kContext = 2000;
-constexpr Token kEnd = 999;
+constexpr int kSuiteSequences = 3, kSuiteContext = 2000;
+constexpr Token kSuiteEnd = 999;
 
-struct Kind {
+struct DrafterKind {
   const char* name;
   std::function<std::unique_ptr<Drafter>(std::span<const Token> corpus)> make;
 };
@@ -85,7 +85,7 @@ struct Play {
   }
 
   void Begin(Drafter& drafter) const {
-    static const std::vector<Token> ends = {kEnd - 1, kEnd};
+    static const std::vector<Token> ends = {kSuiteEnd - 1, kSuiteEnd};
     drafter.Begin({.seq = seq,
                    .prompt = prompt,
                    .max_new_tokens = static_cast<int>(output.size()),
@@ -141,7 +141,7 @@ struct Play {
   }
 };
 
-class ModelFreeDrafter : public testing::TestWithParam<Kind> {
+class ModelFreeDrafter : public testing::TestWithParam<DrafterKind> {
  protected:
   const std::vector<Token> corpus_ = Story(90, 400, 100);
   std::unique_ptr<Drafter> Make() const { return GetParam().make(corpus_); }
@@ -186,14 +186,14 @@ TEST_P(ModelFreeDrafter, EndsADraftWithAnEndToken) {
   int n_ends = 0;
   for (unsigned seed = 7; seed < 10; ++seed) {
     Play play(0, seed, 400, 100);
-    for (std::size_t i = 6; i < play.output.size(); i += 11) play.output[i] = kEnd;
+    for (std::size_t i = 6; i < play.output.size(); i += 11) play.output[i] = kSuiteEnd;
     play.prediction = play.output;
     play.prediction.erase(play.prediction.begin() + 30);
     play.Whole(*drafter);
     for (const auto& draft : play.drafts)
       for (std::size_t i = 0; i < draft.size(); ++i) {
-        n_ends += draft[i] == kEnd;
-        if (draft[i] == kEnd) {
+        n_ends += draft[i] == kSuiteEnd;
+        if (draft[i] == kSuiteEnd) {
           ASSERT_EQ(i + 1, draft.size());
         }
       }
@@ -206,7 +206,7 @@ TEST_P(ModelFreeDrafter, ProposesNoEndTokenThatIsMasked) {
   int n_ends = 0;
   for (unsigned seed = 11; seed < 14; ++seed) {
     Play play(0, seed, 400, 100);
-    for (std::size_t i = 6; i < play.output.size(); i += 11) play.output[i] = kEnd;
+    for (std::size_t i = 6; i < play.output.size(); i += 11) play.output[i] = kSuiteEnd;
     play.prediction = play.output;
     play.min_new_tokens = 200;
     play.Begin(*drafter);
@@ -215,7 +215,7 @@ TEST_P(ModelFreeDrafter, ProposesNoEndTokenThatIsMasked) {
       play.Round(*drafter);
       const auto& draft = play.drafts.back();
       for (std::size_t i = 0; i < draft.size(); ++i) {
-        if (draft[i] != kEnd) continue;
+        if (draft[i] != kSuiteEnd) continue;
         ++n_ends;
         ASSERT_GE(written + static_cast<int>(i), play.min_new_tokens);
       }
@@ -240,7 +240,7 @@ TEST_P(ModelFreeDrafter, DraftsNothingOfAnEarlierTextForOneThatSharesNoToken) {
 TEST_P(ModelFreeDrafter, ASequenceDoesNotChangeAnothersDrafts) {
   const auto together = Make();
   std::vector<Play> plays;
-  for (SeqId seq = 0; seq < kSequences; ++seq)
+  for (SeqId seq = 0; seq < kSuiteSequences; ++seq)
     plays.emplace_back(seq, 20 + static_cast<unsigned>(seq), 300 + 50 * seq, 100);
   for (const Play& play : plays) play.Begin(*together);
   for (bool more = true; more;) {
@@ -251,7 +251,7 @@ TEST_P(ModelFreeDrafter, ASequenceDoesNotChangeAnothersDrafts) {
       more = true;
     }
   }
-  for (SeqId seq = 0; seq < kSequences; ++seq) {
+  for (SeqId seq = 0; seq < kSuiteSequences; ++seq) {
     const auto alone = Make();
     Play play(seq, 20 + static_cast<unsigned>(seq), 300 + 50 * seq, 100);
     play.Whole(*alone);
@@ -264,7 +264,7 @@ TEST_P(ModelFreeDrafter, AnswersAllAsksOfABatchAsItAnswersThemOneByOne) {
   const auto drafter = Make();
   std::vector<Play> plays;
   std::vector<Ask> asks;
-  for (SeqId seq = 0; seq < kSequences; ++seq) {
+  for (SeqId seq = 0; seq < kSuiteSequences; ++seq) {
     plays.emplace_back(seq, 30 + static_cast<unsigned>(seq), 200, 100);
     plays.back().Begin(*drafter);
     for (int i = 0; i < 40 && !plays.back().done(); ++i) plays.back().Round(*drafter);
@@ -286,7 +286,7 @@ TEST_P(ModelFreeDrafter, AnswersAllAsksOfABatchAsItAnswersThemOneByOne) {
 TEST_P(ModelFreeDrafter, AllocatesNothingInARound) {
   const auto drafter = Make();
   for (unsigned seed = 40; seed < 44; ++seed) {
-    Play play(static_cast<SeqId>(seed % kSequences), seed, 900, 100);
+    Play play(static_cast<SeqId>(seed % kSuiteSequences), seed, 900, 100);
     const std::size_t before = n_allocations;
     play.Begin(*drafter);
     if (seed == 40 && Drafts()) {
@@ -313,27 +313,28 @@ TEST_P(ModelFreeDrafter, AllocatesNothingForMoreTokensThanWereAnnounced) {
 TEST_P(ModelFreeDrafter, DraftsTheSameForTheSame) {
   const auto one = Make(), other = Make();
   for (unsigned seed = 60; seed < 68; ++seed) {
-    Play play(static_cast<SeqId>(seed % kSequences), seed % 3, 300, 100), again = play;
+    Play play(static_cast<SeqId>(seed % kSuiteSequences), seed % 3, 300, 100), again = play;
     play.Whole(*one);
     again.Whole(*other);
     ASSERT_EQ(play.drafts, again.drafts);
   }
 }
 
-std::vector<Kind> Kinds() {
+std::vector<DrafterKind> Kinds() {
   const auto ngram = [](NgramSettings settings, bool corpus) {
     return [=](std::span<const Token> tokens) {
       NgramSettings s = settings;
-      s.max_sequences = kSequences;
-      s.max_context = kContext;
+      s.max_sequences = kSuiteSequences;
+      s.max_context = kSuiteContext;
       if (corpus) s.corpus = tokens;
       return std::make_unique<NgramDrafter>(s);
     };
   };
   const auto suffix = [](int max_tokens) {
     return [=](std::span<const Token>) {
-      return std::make_unique<SuffixDrafter>(SuffixSettings{
-          .max_sequences = kSequences, .max_context = kContext, .max_tokens = max_tokens});
+      return std::make_unique<SuffixDrafter>(SuffixSettings{.max_sequences = kSuiteSequences,
+                                                            .max_context = kSuiteContext,
+                                                            .max_tokens = max_tokens});
     };
   };
   constexpr auto kSingle = NgramStorage::kSingleLevel;
@@ -350,7 +351,7 @@ std::vector<Kind> Kinds() {
       {"suffix_no_memory", suffix(0)},
       {"prediction",
        [](std::span<const Token>) {
-         return std::make_unique<PredictionDrafter>(kSequences, kContext);
+         return std::make_unique<PredictionDrafter>(kSuiteSequences, kSuiteContext);
        }},
   };
 }

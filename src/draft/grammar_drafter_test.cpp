@@ -11,14 +11,15 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-constexpr Token kEnd = 26;
+constexpr Token kGrammarEnd = 26;
 
 // One token for each letter, and the end token.
 std::shared_ptr<const grammar::Grammar> Letters(std::string_view gbnf) {
   std::vector<std::string> texts;
   for (char c = 'a'; c <= 'z'; ++c) texts.emplace_back(1, c);
   texts.emplace_back();
-  const auto trie = std::make_shared<const grammar::TokenTrie>(texts, std::vector<Token>{kEnd});
+  const auto trie =
+      std::make_shared<const grammar::TokenTrie>(texts, std::vector<Token>{kGrammarEnd});
   return *grammar::Grammar::Compile(gbnf, trie, [](std::string_view text) {
     Tokens tokens;
     for (const char c : text) tokens.push_back(c - 'a');
@@ -28,7 +29,7 @@ std::shared_ptr<const grammar::Grammar> Letters(std::string_view gbnf) {
 
 Tokens Spelt(std::string_view text) {
   Tokens tokens;
-  for (const char c : text) tokens.push_back(c == '.' ? kEnd : c - 'a');
+  for (const char c : text) tokens.push_back(c == '.' ? kGrammarEnd : c - 'a');
   return tokens;
 }
 
@@ -37,7 +38,7 @@ class GrammarDrafts : public testing::Test {
   GrammarDrafter drafter_{2};
 
   void Begin(SeqId seq, std::shared_ptr<const grammar::Grammar> grammar, int min_new_tokens = 0) {
-    const Tokens prompt = {1}, ends = {kEnd};
+    const Tokens prompt = {1}, ends = {kGrammarEnd};
     drafter_.Begin({.seq = seq,
                     .prompt = prompt,
                     .max_new_tokens = 100,

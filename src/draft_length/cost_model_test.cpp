@@ -19,7 +19,7 @@ struct World {
 
 enum class Knows { kCosts, kNothing };
 
-struct Played {
+struct CostModelPlayed {
   double over_plain;  // tokens per second / those of plain decoding
   double mean_k;      // over the last half
 };
@@ -41,7 +41,7 @@ class CostModelIn {
     }
     lookahead_.Begin(0, {.most = ceiling});
   }
-  Played Play(int rounds, unsigned seed) {
+  CostModelPlayed Play(int rounds, unsigned seed) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> uniform(0, 1);
     double us = 0, plain_us = 0, tokens = 0, sum_k = 0;
@@ -225,7 +225,7 @@ TEST(CostModel, FindsOutThatDraftsLoseWhateverItReads) {
 }
 
 TEST(CostModel, DraftsLittleWhereLittleIsRight) {
-  const Played r = CostModelIn({.slope = 100, .draft_us = 20, .right = 0.4}).Play(600, 3);
+  const CostModelPlayed r = CostModelIn({.slope = 100, .draft_us = 20, .right = 0.4}).Play(600, 3);
   EXPECT_GT(r.over_plain, 1.1);
   EXPECT_LT(r.mean_k, 3);
 }

@@ -11,7 +11,7 @@ namespace {
 using Decision = Referee::Decision;
 
 // Passes in which drafts, where they are allowed, multiply the tokens per second by `gain`.
-struct Played {
+struct MatchPlayed {
   double over_plain = 0;
   double with_drafts = 0;  // the share of the passes
 };
@@ -19,7 +19,7 @@ class Match {
  public:
   explicit Match(int n, unsigned seed = 1) : n_(n), random_(seed) {}
 
-  Played Play(int passes, double gain, double pace = 1) {
+  MatchPlayed Play(int passes, double gain, double pace = 1) {
     double us = 0, tokens = 0;
     int drafted = 0;
     std::uniform_real_distribution<double> uniform(0, 1);

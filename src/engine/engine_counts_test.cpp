@@ -14,14 +14,14 @@ namespace {
 
 constexpr int kContext = 256;
 
-struct Files {
+struct CountedFiles {
   std::string target, draft;
 };
-const Files& TinyFiles() {
-  static const Files files = [] {
+const CountedFiles& FilesToCount() {
+  static const CountedFiles files = [] {
     const std::string folder = fixtures::TemporaryFolder();
     fixtures::TinyModelOptions model{.seed = 33, .context_length = kContext};
-    Files f;
+    CountedFiles f;
     f.target = fixtures::WriteTinyModel(folder, model);
     model.noise = 0.1;
     f.draft = fixtures::WriteTinyModel(folder, model);
@@ -32,8 +32,8 @@ const Files& TinyFiles() {
 
 // Drafts of the model, four in every round.
 EngineOptions Fixed(int sequences = 1) {
-  return {.model = TinyFiles().target,
-          .draft_model = TinyFiles().draft,
+  return {.model = FilesToCount().target,
+          .draft_model = FilesToCount().draft,
           .speculative = {.num_speculative_tokens = 4, .controller = "fixed"},
           .max_sequences = sequences,
           .threads = 1};
@@ -48,13 +48,13 @@ EngineOptions Instant(const std::string& method, const std::string& controller, 
   return options;
 }
 
-std::unique_ptr<Engine> Open(const EngineOptions& options) {
+std::unique_ptr<Engine> OpenCounted(const EngineOptions& options) {
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);
 }
 
-Request Ask(int prompt_tokens, int new_tokens, unsigned seed = 1) {
+Request AskEngine(int prompt_tokens, int new_tokens, unsigned seed = 1) {
   std::mt19937 random(seed);
   Request r;
   for (int i = 0; i < prompt_tokens; ++i)
@@ -71,7 +71,7 @@ std::vector<Completion> Generated(Engine& engine, const std::vector<Request>& re
   return *std::move(completions);
 }
 
-SpeculationStats Sum(const std::vector<Completion>& completions) {
+SpeculationStats SumOfCounts(const std::vector<Completion>& completions) {
   SpeculationStats sum;
   for (const Completion& completion : completions) sum.Add(completion.speculation);
   return sum;
@@ -113,12 +113,12 @@ TEST(EngineCounts, AreWhatTheRequestsSaw) {
       SCOPED_TRACE(testing::Message() << method << " " << controller << " " << n);
       EngineOptions options = Instant(method, controller, n);
       const std::string_view name = method;
-      if (name == "standalone" || name == "portfolio") options.draft_model = TinyFiles().draft;
-      const auto engine = Open(options);
+      if (name == "standalone" || name == "portfolio") options.draft_model = FilesToCount().draft;
+      const auto engine = OpenCounted(options);
       std::vector<Request> requests;
       for (unsigned i = 0; i < 5; ++i)
-        requests.push_back(Ask(20 + static_cast<int>(i), 60 + 9 * static_cast<int>(i), i));
-      const SpeculationStats stats = Sum(Generated(*engine, requests));
+        requests.push_back(AskEngine(20 + static_cast<int>(i), 60 + 9 * static_cast<int>(i), i));
+      const SpeculationStats stats = SumOfCounts(Generated(*engine, requests));
       ExpectCountsFit(engine->counts(), stats);
       if (n == 1) {
         EXPECT_EQ(Passes(engine->counts()), stats.target_forwards);
@@ -127,8 +127,8 @@ TEST(EngineCounts, AreWhatTheRequestsSaw) {
 }
 
 TEST(EngineCounts, HavePassesByTheirRows) {
-  const auto engine = Open(Fixed());
-  const Completion completion = Generated(*engine, {Ask(40, 90)}).front();
+  const auto engine = OpenCounted(Fixed());
+  const Completion completion = Generated(*engine, {AskEngine(40, 90)}).front();
   const std::vector<std::int64_t>& k = completion.speculation.k_histogram;  // a pass has K + 1 rows
   ASSERT_EQ(k.size(), 5U);
   const EngineCounts& counts = engine->counts();
@@ -142,9 +142,9 @@ TEST(EngineCounts, HavePassesByTheirRows) {
 TEST(EngineCounts, OfWidePassesStandInTheWideBands) {
   for (const auto& [n, band] : {std::pair{3, 4}, {6, 5}}) {
     EngineOptions options = Fixed(n);
-    const auto engine = Open(options);
+    const auto engine = OpenCounted(options);
     std::vector<Request> requests;
-    for (int i = 0; i < n; ++i) requests.push_back(Ask(10, 40, static_cast<unsigned>(i)));
+    for (int i = 0; i < n; ++i) requests.push_back(AskEngine(10, 40, static_cast<unsigned>(i)));
     Generated(*engine, requests);
     const auto& verify = engine->counts().verify;
     EXPECT_GT(verify[static_cast<std::size_t>(band)].passes, 3) << kRowBandNames[band];
@@ -152,16 +152,16 @@ TEST(EngineCounts, OfWidePassesStandInTheWideBands) {
 }
 
 TEST(EngineCounts, HaveTheChosenNumbers) {
-  const auto engine = Open(Fixed());
-  const Completion completion = Generated(*engine, {Ask(40, 90)}).front();
+  const auto engine = OpenCounted(Fixed());
+  const Completion completion = Generated(*engine, {AskEngine(40, 90)}).front();
   const std::vector<std::int64_t>& drafted = completion.speculation.k_histogram;
   for (std::size_t k = 0; k < engine->counts().chosen.size(); ++k)
     EXPECT_EQ(engine->counts().chosen[k], k < drafted.size() ? drafted[k] : 0) << k;
 }
 
 TEST(EngineCounts, ALookUpThatFindsNothingWasNotPlainByChoice) {
-  const auto engine = Open(Instant("prediction", "fixed"));
-  Request request = Ask(40, 21);
+  const auto engine = OpenCounted(Instant("prediction", "fixed"));
+  Request request = AskEngine(40, 21);
   request.prediction = "zzzz";
   const Completion completion = Generated(*engine, {request}).front();
   ASSERT_EQ(completion.speculation.draft_rounds, 0);
@@ -173,8 +173,8 @@ TEST(EngineCounts, ALookUpThatFindsNothingWasNotPlainByChoice) {
 }
 
 TEST(EngineCounts, RequestsThatDraftNotAtAllAreDisabled) {
-  const auto engine = Open(Fixed());
-  Request request = Ask(40, 21);
+  const auto engine = OpenCounted(Fixed());
+  Request request = AskEngine(40, 21);
   request.speculative.enabled = false;
   Generated(*engine, {request});
   EXPECT_EQ(engine->counts().Plain(PlainReason::kDisabled).rounds, 20);
@@ -186,8 +186,9 @@ TEST(EngineCounts, WhereTheTableSaysNoneThatIsForTheCost) {
   EngineOptions options = Fixed(2);
   options.speculative.controller = "batch-size";
   options.speculative.num_speculative_tokens_per_batch_size = {{1, 1, 4}, {2, 2, 0}};
-  const auto engine = Open(options);
-  const SpeculationStats stats = Sum(Generated(*engine, {Ask(40, 20, 1), Ask(40, 60, 2)}));
+  const auto engine = OpenCounted(options);
+  const SpeculationStats stats =
+      SumOfCounts(Generated(*engine, {AskEngine(40, 20, 1), AskEngine(40, 60, 2)}));
   // While both decoded, but for the last token of the shorter text.
   EXPECT_EQ(engine->counts().Plain(PlainReason::kCost).rounds, 2 * 19 - 1);
   EXPECT_GT(stats.draft_rounds, 5);
@@ -198,29 +199,30 @@ TEST(EngineCounts, OfMoreRequestsThanMeasuredRowsFit) {
   EngineOptions options = Fixed(40);  // passes of up to 33 rows are measured
   options.speculative.controller = "cost-model";
   options.speculative.num_speculative_tokens = 1;
-  const auto engine = Open(options);
+  const auto engine = OpenCounted(options);
   std::vector<Request> requests;
-  for (unsigned i = 0; i < 40; ++i) requests.push_back(Ask(10, 30, i));
-  ExpectCountsFit(engine->counts(), Sum(Generated(*engine, requests)));
+  for (unsigned i = 0; i < 40; ++i) requests.push_back(AskEngine(10, 30, i));
+  ExpectCountsFit(engine->counts(), SumOfCounts(Generated(*engine, requests)));
 }
 
 TEST(EngineCounts, WhereBlocksRunOutDraftsGoFirst) {
   EngineOptions options = Fixed(2);
   options.cache_tokens = 128;  // four blocks; each text needs more than two in the end
-  const auto engine = Open(options);
+  const auto engine = OpenCounted(options);
   SpeculationStats stats;
   for (unsigned seed = 0; seed < 8; ++seed)
-    stats.Add(Sum(
-        Generated(*engine, {Ask(20, 80, seed), Ask(21 + static_cast<int>(seed), 80, seed + 50)})));
+    stats.Add(
+        SumOfCounts(Generated(*engine, {AskEngine(20, 80, seed),
+                                        AskEngine(21 + static_cast<int>(seed), 80, seed + 50)})));
   ExpectCountsFit(engine->counts(), stats);
   EXPECT_GT(engine->load().preemptions, 0);
   EXPECT_GT(engine->counts().Plain(PlainReason::kMemory).rounds, 0);
 }
 
 TEST(EngineCounts, TheFirstRoundOfAnEngineThatKnowsNoCostsMeasuresPlainDecoding) {
-  const auto engine = Open(Instant("none", "cost-model"));
+  const auto engine = OpenCounted(Instant("none", "cost-model"));
   EXPECT_TRUE(engine->PassCosts().empty());
-  Request request = Ask(40, 30);
+  Request request = AskEngine(40, 30);
   request.speculative.method = "suffix";
   Generated(*engine, {request});
   const auto& probes = engine->counts().probes;
@@ -231,8 +233,8 @@ TEST(EngineCounts, TheFirstRoundOfAnEngineThatKnowsNoCostsMeasuresPlainDecoding)
 TEST(EngineCounts, EveryPassOfAnEngineThatKnowsItsCostsIsPredicted) {
   EngineOptions options = Fixed();
   options.speculative.controller = "cost-model";
-  const auto engine = Open(options);
-  Generated(*engine, {Ask(40, 90)});
+  const auto engine = OpenCounted(options);
+  Generated(*engine, {AskEngine(40, 90)});
   const EngineCounts& counts = engine->counts();
   const auto& ratios = counts.cost_model.counts;
   const auto predicted = std::accumulate(ratios.begin(), ratios.end(), std::int64_t{0});
@@ -248,11 +250,11 @@ TEST(EngineCounts, RatiosFallIntoTheirClasses) {
 }
 
 TEST(EngineCounts, PassCostsRiseWithTheRows) {
-  const auto engine = Open(Fixed(2));
-  Request plain = Ask(40, 20);
+  const auto engine = OpenCounted(Fixed(2));
+  Request plain = AskEngine(40, 20);
   plain.speculative.enabled = false;
   Generated(*engine, {plain});
-  Generated(*engine, {Ask(40, 60, 1), Ask(40, 60, 2)});
+  Generated(*engine, {AskEngine(40, 60, 1), AskEngine(40, 60, 2)});
   const std::vector<RowCost> costs = engine->PassCosts();
   ASSERT_GE(costs.size(), 3U);
   EXPECT_EQ(costs.front().rows, 1);
@@ -266,8 +268,8 @@ TEST(EngineCounts, PrefixMissesAreThePromptTokensThatHadToBeRead) {
   for (const bool prefix_cache : {true, false}) {
     EngineOptions options = Fixed();
     options.prefix_cache = prefix_cache;
-    const auto engine = Open(options);
-    Generated(*engine, {Ask(100, 4), Ask(100, 4), Ask(70, 4, 2)});
+    const auto engine = OpenCounted(options);
+    Generated(*engine, {AskEngine(100, 4), AskEngine(100, 4), AskEngine(70, 4, 2)});
     const std::int64_t cached = engine->load().cached_prompt_tokens;
     EXPECT_EQ(cached, prefix_cache ? 96 : 0);
     EXPECT_EQ(engine->counts().prefix_misses, prefix_cache ? 270 - 96 : 0);

@@ -11,15 +11,15 @@ namespace {
 
 constexpr int kContextSize = 96;
 
-struct Files {
+struct MeasuredFiles {
   std::string target, draft, mtp, eagle;
 };
-const Files& TinyFiles() {
-  static const Files files = [] {
+const MeasuredFiles& FilesToMeasure() {
+  static const MeasuredFiles files = [] {
     const std::string folder = fixtures::TemporaryFolder();
     fixtures::TinyModelOptions target{.seed = 7, .context_length = kContextSize};
     fixtures::TinyHeadOptions head{.target = target};
-    Files f;
+    MeasuredFiles f;
     f.target = fixtures::WriteTinyModel(folder, target);
     target.noise = 0.1;
     target.context_length = 48;  // shorter than the target's
@@ -32,8 +32,8 @@ const Files& TinyFiles() {
   return files;
 }
 
-std::unique_ptr<Engine> Open(const std::string& method, int sequences = 1) {
-  const Files& files = TinyFiles();
+std::unique_ptr<Engine> OpenMeasured(const std::string& method, int sequences = 1) {
+  const MeasuredFiles& files = FilesToMeasure();
   EngineOptions options{
       .model = files.target,
       .speculative = {.method = method, .num_speculative_tokens = 3, .controller = "fixed"},
@@ -60,7 +60,7 @@ void ExpectSpread(const Spread& s) {
 }
 
 TEST(Measure, FillsTheWholeTableInOrder) {
-  const auto engine = Open("standalone");
+  const auto engine = OpenMeasured("standalone");
   const Measurements m =
       MeasureOn(*engine, {.rows = {4, 1, 2}, .contexts = {64, 0, 33, 33}, .repeats = 3});
   ASSERT_EQ(m.target.size(), 9U);
@@ -80,7 +80,7 @@ TEST(Measure, FillsTheWholeTableInOrder) {
 
 TEST(Measure, DraftsAsFarAsTheDrafterReaches) {
   for (const char* method : {"standalone", "mtp", "eagle"}) {
-    const auto engine = Open(method);
+    const auto engine = OpenMeasured(method);
     const Measurements m = MeasureOn(*engine, {.rows = {1}, .contexts = {0, 20, 90}, .repeats = 2});
     for (const int context : {0, 20}) {
       const PassCost* cost = m.DraftCost(1, context);
@@ -96,15 +96,16 @@ TEST(Measure, DraftsAsFarAsTheDrafterReaches) {
 }
 
 TEST(Measure, LookupIsMeasuredWhereItKnowsTheText) {
-  const Measurements m = MeasureOn(*Open("ngram"), {.rows = {1}, .contexts = {20}, .repeats = 2});
+  const Measurements m =
+      MeasureOn(*OpenMeasured("ngram"), {.rows = {1}, .contexts = {20}, .repeats = 2});
   ASSERT_NE(m.DraftCost(1, 20), nullptr);
   EXPECT_EQ(m.overhead.draft_barriers, 0);
-  EXPECT_TRUE(MeasureOn(*Open("none"), {.rows = {1}, .repeats = 1}).draft.empty());
+  EXPECT_TRUE(MeasureOn(*OpenMeasured("none"), {.rows = {1}, .repeats = 1}).draft.empty());
 }
 
 TEST(Measure, SequencesThatDraftTogetherAreRowsOfTheDrafter) {
-  const Measurements m =
-      MeasureOn(*Open("standalone", 4), {.rows = {1, 2, 4, 8}, .contexts = {10}, .repeats = 2});
+  const Measurements m = MeasureOn(*OpenMeasured("standalone", 4),
+                                   {.rows = {1, 2, 4, 8}, .contexts = {10}, .repeats = 2});
   EXPECT_EQ(m.draft.size(), 3U);
   for (const int rows : {1, 2, 4}) ASSERT_NE(m.DraftCost(rows, 10), nullptr) << rows;
   EXPECT_NE(m.TargetCost(8, 10), nullptr);
@@ -113,7 +114,7 @@ TEST(Measure, SequencesThatDraftTogetherAreRowsOfTheDrafter) {
 TEST(Measure, CountsWhatSurroundsThePasses) {
   for (const float temperature : {0.0F, 0.8F}) {
     const StepOverhead o =
-        MeasureOn(*Open("standalone"),
+        MeasureOn(*OpenMeasured("standalone"),
                   {.rows = {1}, .repeats = 2, .sampling = {.temperature = temperature}})
             .overhead;
     // 7 for each of 2 layers, one before the output head, one at the end; none in passes that run
@@ -136,7 +137,7 @@ TEST(Measure, LeavesNoTraceInTheTextsThatFollow) {
   request.ignore_eos = true;
   request.sampling.temperature = 0;
   for (const char* method : {"none", "standalone", "mtp", "eagle", "ngram"}) {
-    const auto engine = Open(method);
+    const auto engine = OpenMeasured(method);
     const auto before = engine->Generate(request);
     MeasureOn(*engine, {.rows = {1, 8}, .contexts = {0, 64}, .repeats = 2});
     const auto after = engine->Generate(request);
@@ -153,13 +154,13 @@ TEST(Measure, ReportsProgressToTheEnd) {
     last = fraction;
   };
   // 60 is farther than the draft model reaches.
-  MeasureOn(*Open("standalone"),
+  MeasureOn(*OpenMeasured("standalone"),
             {.rows = {1, 2}, .contexts = {0, 30, 60}, .repeats = 3, .on_progress = on_progress});
   EXPECT_DOUBLE_EQ(last, 1);
 }
 
 TEST(Measure, RefusesWhatNoPassCanBe) {
-  const auto engine = Open("none");
+  const auto engine = OpenMeasured("none");
   const auto refused = [&](const MeasureOptions& options, ErrorCode code, const char* words) {
     const auto measured = engine->Measure(options);
     ASSERT_FALSE(measured) << words;

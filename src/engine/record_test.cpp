@@ -47,7 +47,7 @@ class Record : public testing::TestWithParam<const char*> {
   }
 };
 
-SpeculationStats Sum(const std::vector<Completion>& completions) {
+SpeculationStats SumOfRecord(const std::vector<Completion>& completions) {
   SpeculationStats sum;
   for (const Completion& completion : completions) sum.Add(completion.speculation);
   return sum;
@@ -80,7 +80,7 @@ TEST_P(Record, HoldsWhatTheStatisticsCount) {
           EXPECT_EQ(round.p[static_cast<std::size_t>(round.accepted)], 0);
         }
       }
-      const SpeculationStats sum = Sum(completions);
+      const SpeculationStats sum = SumOfRecord(completions);
       EXPECT_EQ(seen.rounds, sum.rounds);
       EXPECT_EQ(seen.drafted, sum.drafted);
       EXPECT_EQ(seen.accepted, sum.accepted);
@@ -105,7 +105,7 @@ TEST_P(Record, ReplaysWithTheSameCountsAndTimes) {
   ASSERT_TRUE(trace);
   const auto replayed = Replay(*trace, {.num_speculative_tokens = 4});
   ASSERT_TRUE(replayed) << replayed.error().message;
-  const SpeculationStats sum = Sum(completions);
+  const SpeculationStats sum = SumOfRecord(completions);
   EXPECT_EQ(replayed->tally.rounds, sum.rounds);
   EXPECT_EQ(replayed->tally.drafted, sum.drafted);
   EXPECT_EQ(replayed->tally.accepted, sum.accepted);
@@ -123,7 +123,7 @@ TEST_P(Record, ReplaysAnotherDraftLengthWithNearlyTheSameCounts) {
   const auto trace = LoadTrace(options.record);
   ASSERT_TRUE(trace);
   for (const int k : {1, 2, 6}) {
-    const SpeculationStats real = Sum(Complete(Options(k), Requests()));
+    const SpeculationStats real = SumOfRecord(Complete(Options(k), Requests()));
     const auto replayed = Replay(*trace, {.num_speculative_tokens = k});
     ASSERT_TRUE(replayed);
     const auto rounds = static_cast<double>(real.rounds);

@@ -35,7 +35,7 @@ class RecorderTest : public testing::Test {
 TEST_F(RecorderTest, WithoutAPathDoesNothing) {
   FakeEngine engine;
   EXPECT_FALSE(engine.recorder->records());
-  engine.Run(FakeEngine::Ask(10, 5));
+  engine.Run(Ask(10, 5));
   EXPECT_TRUE(engine.recorder->Publish());
   EXPECT_TRUE(engine.recorder->status());
 }
@@ -44,7 +44,7 @@ TEST_F(RecorderTest, WritesEachRequestWithItsSettings) {
   FakeEngine engine({.drafts = 3, .record = path_});
   ASSERT_TRUE(engine.record_status);
   EXPECT_TRUE(engine.recorder->records());
-  Request drafts = FakeEngine::Ask(10, 5), plain = FakeEngine::Ask(12, 6);
+  Request drafts = Ask(10, 5), plain = Ask(12, 6);
   drafts.id = 8, drafts.seed = 9;
   plain.speculative.enabled = false;
   engine.Run(drafts), engine.Run(plain);
@@ -65,7 +65,7 @@ TEST_F(RecorderTest, WritesEachRequestWithItsSettings) {
 TEST_F(RecorderTest, WritesEachRoundWithItsVerdict) {
   FakeEngine engine({.drafts = 4, .record = path_});
   engine.drafter->wrong_every = 3;
-  const Completion completion = engine.Run(FakeEngine::Ask(10, 12));
+  const Completion completion = engine.Run(Ask(10, 12));
   const RunTrace trace = Published(engine);
   ASSERT_GT(trace.rounds.size(), 2U);
   const TracedRound& prompt = trace.rounds[0];
@@ -91,7 +91,7 @@ TEST_F(RecorderTest, WritesEachRoundWithItsVerdict) {
 TEST_F(RecorderTest, RoundsOfOnePassShareItsNumberAndTimes) {
   FakeEngine engine({.record = path_});
   engine.times.draft_ms = 2, engine.times.verify_ms = 5;
-  engine.Begin(FakeEngine::Ask(10, 4, 1)), engine.Begin(FakeEngine::Ask(10, 4, 2));
+  engine.Begin(Ask(10, 4, 1)), engine.Begin(Ask(10, 4, 2));
   while (engine.Step()) continue;
   const RunTrace trace = Published(engine);
   ASSERT_GE(trace.rounds.size(), 4U);
@@ -107,7 +107,7 @@ TEST_F(RecorderTest, RoundsOfOnePassShareItsNumberAndTimes) {
 TEST_F(RecorderTest, MarksDraftsThatWereMadeBeforeTheirLengthWasChosen) {
   FakeEngine engine({.instant = true, .record = path_});
   engine.drafter->evidence = 2;
-  engine.Run(FakeEngine::Ask(10, 8));
+  engine.Run(Ask(10, 8));
   const RunTrace trace = Published(engine);
   ASSERT_GT(trace.rounds.size(), 1U);
   EXPECT_TRUE(trace.rounds[1].instant);
@@ -118,7 +118,7 @@ TEST_F(RecorderTest, MarksDraftsOfOnePass) {
   for (const bool at_once : {false, true}) {
     FakeEngine engine({.record = path_});
     engine.drafter->at_once = at_once;
-    engine.Run(FakeEngine::Ask(10, 8));
+    engine.Run(Ask(10, 8));
     const RunTrace trace = Published(engine);
     ASSERT_GT(trace.rounds.size(), 1U);
     EXPECT_EQ(trace.rounds[1].at_once, at_once);
@@ -129,7 +129,7 @@ TEST_F(RecorderTest, WritesTheCostsOfPasses) {
   FakeEngine engine({.record = path_});
   const PassCost cost{.rows = 3, .context = 7, .us = {1.5, 1.5, 1.5}};
   engine.recorder->AddCosts({&cost, 1});
-  engine.Run(FakeEngine::Ask(10, 2));
+  engine.Run(Ask(10, 2));
   const RunTrace trace = Published(engine);
   ASSERT_EQ(trace.costs.size(), 1U);
   EXPECT_EQ(trace.costs[0].rows, 3);
@@ -142,8 +142,7 @@ TEST_F(RecorderTest, LeavesOutTextThatIsReadAgain) {
   FakeEngine engine({.runner = {.max_rows = 160, .max_logit_rows = 160, .n_blocks = 3},
                      .prefix_cache = false,
                      .record = path_});
-  const Ticket first = engine.Begin(FakeEngine::Ask(20, 40, 1)),
-               second = engine.Begin(FakeEngine::Ask(20, 40, 2));
+  const Ticket first = engine.Begin(Ask(20, 40, 1)), second = engine.Begin(Ask(20, 40, 2));
   while (engine.Step()) continue;
   const Completion a = *engine.admission->Take(first), b = *engine.admission->Take(second);
   EXPECT_GT(b.timings.preemptions, 0);

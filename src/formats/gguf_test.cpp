@@ -25,7 +25,7 @@ using fixtures::TinyModelOptions;
 using fixtures::WriteTinyModel;
 using tensor::DType;
 
-constexpr auto kF32 = static_cast<std::uint32_t>(DType::kF32);
+constexpr auto kTypeF32 = static_cast<std::uint32_t>(DType::kF32);
 
 std::vector<std::byte> Ramp(std::size_t n, int first = 0) {
   std::vector<std::byte> bytes(n);
@@ -44,7 +44,7 @@ std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-int FilesIn(const std::string& folder) {
+int FilesInFolder(const std::string& folder) {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
@@ -154,8 +154,8 @@ TEST(Metadata, ConvertsOnlyWhereNothingIsLost) {
 TEST(Checkpoint, GivesBackTensorsWithShapesAndBytes) {
   const auto a = Ramp(5 * 4), b = Ramp(2 * 3 * 4 * 2 * 4, 1), c = Ramp(34, 2);
   GgufWriter writer;
-  writer.AddTensor("b", kF32, std::array<std::int64_t, 1>{5}, a);
-  writer.AddTensor("a", kF32, std::array<std::int64_t, 4>{2, 3, 4, 2}, b);
+  writer.AddTensor("b", kTypeF32, std::array<std::int64_t, 1>{5}, a);
+  writer.AddTensor("a", kTypeF32, std::array<std::int64_t, 4>{2, 3, 4, 2}, b);
   writer.AddTensor("blk.0.q", static_cast<std::uint32_t>(DType::kQ8_0),
                    std::array<std::int64_t, 2>{32, 1}, c);
   const std::string path = TemporaryFolder() + "/x.gguf";
@@ -241,22 +241,22 @@ TEST(GgufWriter, RefusesWhatTheReaderWould) {
       {[](GgufWriter& w) { w.SetAs("k", GgufType::kBool, std::vector<std::int64_t>{2}); },
        "does not fit"},
       {[](GgufWriter& w) { w.Set("general.alignment", std::int64_t{64}); }, "only 32"},
-      {[&](GgufWriter& w) { w.AddTensor("", kF32, four, data); }, "is empty"},
+      {[&](GgufWriter& w) { w.AddTensor("", kTypeF32, four, data); }, "is empty"},
       {[&](GgufWriter& w) { w.AddTensor("t", 77, four, data); }, "type 77 is unknown"},
-      {[&](GgufWriter& w) { w.AddTensor("t", kF32, {}, data); }, "0 dimensions"},
+      {[&](GgufWriter& w) { w.AddTensor("t", kTypeF32, {}, data); }, "0 dimensions"},
       {[&](GgufWriter& w) {
-         w.AddTensor("t", kF32, std::array<std::int64_t, 5>{1, 1, 1, 1, 4}, data);
+         w.AddTensor("t", kTypeF32, std::array<std::int64_t, 5>{1, 1, 1, 1, 4}, data);
        },
        "5 dimensions"},
       {[&](GgufWriter& w) {
-         w.AddTensor("t", kF32, std::array<std::int64_t, 2>{4, 0}, data);
+         w.AddTensor("t", kTypeF32, std::array<std::int64_t, 2>{4, 0}, data);
        },
        "dimension is 0"},
-      {[&](GgufWriter& w) { w.AddTensor("t", kF32, std::array<std::int64_t, 1>{5}, data); },
+      {[&](GgufWriter& w) { w.AddTensor("t", kTypeF32, std::array<std::int64_t, 1>{5}, data); },
        "16 bytes given, 20 needed"},
       {[&](GgufWriter& w) { w.AddTensor("t", 8, four, data); }, "not a multiple of the 32"},
       {[&](GgufWriter& w) {
-         w.AddTensor("t", kF32, four, data), w.AddTensor("t", kF32, four, data);
+         w.AddTensor("t", kTypeF32, four, data), w.AddTensor("t", kTypeF32, four, data);
        },
        "added twice"},
   };
@@ -291,7 +291,7 @@ TEST(GgufWriter, LeavesNothingBehindWhenItFails) {
   EXPECT_EQ(writer.Write(folder + "/missing/x.gguf").error().code, ErrorCode::kIo);
   writer.Set("", true);
   EXPECT_EQ(writer.Write(folder + "/x.gguf").error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(FilesIn(folder), 1);
+  EXPECT_EQ(FilesInFolder(folder), 1);
 }
 
 TEST(GgufWriter, KeepsTheOldFileWhenTheDiskRefusesTheNewOne) {
@@ -299,7 +299,7 @@ TEST(GgufWriter, KeepsTheOldFileWhenTheDiskRefusesTheNewOne) {
   const std::string path = WriteText(folder + "/x.gguf", "old");
   const std::vector<std::byte> data(1 << 20);
   GgufWriter writer;
-  writer.AddTensor("t", kF32, std::array<std::int64_t, 1>{1 << 18}, data);
+  writer.AddTensor("t", kTypeF32, std::array<std::int64_t, 1>{1 << 18}, data);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   rlimit small = before;
@@ -312,7 +312,7 @@ TEST(GgufWriter, KeepsTheOldFileWhenTheDiskRefusesTheNewOne) {
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, ErrorCode::kIo);
   EXPECT_EQ(ReadAll(path), "old");
-  EXPECT_EQ(FilesIn(folder), 1);
+  EXPECT_EQ(FilesInFolder(folder), 1);
 }
 
 // ---- Split files -------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ std::string WriteParts(const std::vector<Part>& parts) {
     writer.SetAs("split.count", GgufType::kUint16, part.count);
     writer.SetAs("split.tensors.count", GgufType::kInt32, part.n_tensors);
     if (part.no == 0) writer.Set("general.name", std::string("whole"));
-    writer.AddTensor(part.tensor, kF32, std::array<std::int64_t, 1>{1}, data);
+    writer.AddTensor(part.tensor, kTypeF32, std::array<std::int64_t, 1>{1}, data);
     EXPECT_TRUE(writer.Write(folder + "/" + part.file_name).has_value());
   }
   return folder;

@@ -13,7 +13,7 @@
 namespace foretoken::formats {
 namespace {
 
-constexpr std::uint32_t kF32 = 0;
+constexpr std::uint32_t kWrittenF32 = 0;
 constexpr std::array<std::int64_t, 1> kFour = {4};
 
 std::vector<std::byte> FileBytes(const std::string& path) {
@@ -23,7 +23,7 @@ std::vector<std::byte> FileBytes(const std::string& path) {
   return {begin, begin + text.size()};
 }
 
-std::size_t FilesIn(const std::string& folder) {
+std::size_t WrittenFiles(const std::string& folder) {
   const std::filesystem::directory_iterator entries(folder);
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
@@ -68,8 +68,8 @@ TEST(GgufWriter, TakesBytesThatComeInPieces) {
   const std::vector<float> values = {1, 2, 3, 4};
   const auto bytes = std::as_bytes(std::span(values));
   GgufWriter whole, pieces;
-  whole.AddTensor("t", kF32, kFour, bytes);
-  pieces.AddTensor("t", kF32, kFour, [&](const ByteSink& sink) -> Status {
+  whole.AddTensor("t", kWrittenF32, kFour, bytes);
+  pieces.AddTensor("t", kWrittenF32, kFour, [&](const ByteSink& sink) -> Status {
     FORETOKEN_CHECK_OK(sink(bytes.first(1)));
     FORETOKEN_CHECK_OK(sink({}));
     return sink(bytes.subspan(1));
@@ -83,12 +83,12 @@ TEST(GgufWriter, AFailedWriteLeavesTheFileThatWasThere) {
   GgufWriter good, bad;
   good.Set("a", std::int64_t{1});
   ASSERT_TRUE(good.Write(path).has_value());
-  bad.AddTensor("t", kF32, kFour, [&](const ByteSink& sink) -> Status {
+  bad.AddTensor("t", kWrittenF32, kFour, [&](const ByteSink& sink) -> Status {
     FORETOKEN_CHECK_OK(sink(std::vector<std::byte>(4)));
     return Fail(ErrorCode::kIo, "no more");
   });
   EXPECT_EQ(bad.Write(path).error().message, "no more");
-  EXPECT_EQ(FilesIn(folder), 1u);
+  EXPECT_EQ(WrittenFiles(folder), 1u);
   EXPECT_EQ(FileBytes(path), good.Bytes().value());
 }
 
@@ -99,7 +99,7 @@ TEST(GgufWriter, ReplacesAFileByACompleteOne) {
     writer.Set("a", i);
     ASSERT_TRUE(writer.Write(path).has_value());
     EXPECT_EQ(FileBytes(path), writer.Bytes().value());
-    EXPECT_EQ(FilesIn(folder), 1u);
+    EXPECT_EQ(WrittenFiles(folder), 1u);
   }
 }
 

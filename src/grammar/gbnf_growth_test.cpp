@@ -17,7 +17,7 @@
 namespace foretoken::grammar {
 namespace {
 
-std::string Times(std::size_t n, const std::function<std::string(std::size_t)>& part) {
+std::string RuleTimes(std::size_t n, const std::function<std::string(std::size_t)>& part) {
   std::string all;
   for (std::size_t i = 0; i < n; ++i) all += part(i);
   return all;
@@ -33,13 +33,15 @@ TEST(GbnfGrowth, ReadingGrowsWithTheSizeAlone) {
       {"ranges of a class",
        [](std::size_t n) {
          return "root ::= [" +
-                Times(n, [](std::size_t i) { return fmt::format("\\U{:08X}", 0x800 + 3 * i); }) +
+                RuleTimes(n,
+                          [](std::size_t i) { return fmt::format("\\U{:08X}", 0x800 + 3 * i); }) +
                 "]";
        }},
       {"ranges of a negated class",
        [](std::size_t n) {
          return "root ::= [^" +
-                Times(n, [](std::size_t i) { return fmt::format("\\U{:08X}", 0x800 + 3 * i); }) +
+                RuleTimes(n,
+                          [](std::size_t i) { return fmt::format("\\U{:08X}", 0x800 + 3 * i); }) +
                 "]";
        }},
       {"characters of a literal",
@@ -47,41 +49,42 @@ TEST(GbnfGrowth, ReadingGrowsWithTheSizeAlone) {
       {"alternatives",
        [](std::size_t n) {
          return "root ::= \"x\"" +
-                Times(n, [](std::size_t i) { return fmt::format(" | \"{}\"", i); });
+                RuleTimes(n, [](std::size_t i) { return fmt::format(" | \"{}\"", i); });
        },
        {8000, 32'000}},  // a copy of what there is would outweigh an alternative's own work
       {"rules",
        [](std::size_t n) {
          return "root ::= r0\n" +
-                Times(n,
-                      [](std::size_t i) {
-                        return fmt::format("r{} ::= \"a\" | \"b\" r{}\n", i, i + 1);
-                      }) +
+                RuleTimes(n,
+                          [](std::size_t i) {
+                            return fmt::format("r{} ::= \"a\" | \"b\" r{}\n", i, i + 1);
+                          }) +
                 fmt::format("r{} ::= \"c\"\n", n);
        }},
       {"rules that may all be empty",
        [](std::size_t n) {
          return "root ::= r0\n" +
-                Times(n,
-                      [](std::size_t i) {
-                        return fmt::format("r{} ::= \"\" | r{} \"a\"?\n", i, i + 1);
-                      }) +
+                RuleTimes(n,
+                          [](std::size_t i) {
+                            return fmt::format("r{} ::= \"\" | r{} \"a\"?\n", i, i + 1);
+                          }) +
                 fmt::format("r{} ::= \"\"\n", n);
        }},
       {"rules that are empty if the next one is",
        [](std::size_t n) {
          return "root ::= r0\n" +
-                Times(n,
-                      [](std::size_t i) { return fmt::format("r{} ::= r{} \"a\"?\n", i, i + 1); }) +
+                RuleTimes(
+                    n,
+                    [](std::size_t i) { return fmt::format("r{} ::= r{} \"a\"?\n", i, i + 1); }) +
                 fmt::format("r{} ::= \"\"\n", n);
        }},
       {"groups behind each other",
        [](std::size_t n) {
-         return "root ::= " + Times(n, [](std::size_t) { return "((\"a\")* | \"b\"?) "; });
+         return "root ::= " + RuleTimes(n, [](std::size_t) { return "((\"a\")* | \"b\"?) "; });
        }},
       {"blank lines and comments",
        [](std::size_t n) {
-         return "root ::= \"a\"\n" + Times(n, [](std::size_t) { return "\n# nothing\n"; });
+         return "root ::= \"a\"\n" + RuleTimes(n, [](std::size_t) { return "\n# nothing\n"; });
        }},
       {"what no rule is", [](std::size_t n) { return "root ::= " + std::string(100 * n, '('); }},
   };

@@ -11,9 +11,9 @@ namespace {
 using tensor::kKvBlock;
 using tensor::KvType;
 
-constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
+constexpr KvType kAttendedTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
 
-struct Shape {
+struct AttentionShape {
   KvType k_type = KvType::kF16, v_type = KvType::kF16;
   int head_dim = 64, n_group = 1;
   std::vector<int> row_len = {1};
@@ -48,7 +48,7 @@ struct Shape {
 // stored is 0xff, which is NaN in every type.
 class Problem {
  public:
-  explicit Problem(const Shape& shape)
+  explicit Problem(const AttentionShape& shape)
       : shape_(shape),
         k_stride_(tensor::KvBlockBytes(shape.k_type, shape.head_dim)),
         v_stride_(tensor::KvBlockBytes(shape.v_type, shape.head_dim)) {
@@ -148,7 +148,7 @@ class Problem {
   void ForgetBlock(int index) { blocks_[static_cast<std::size_t>(index)] = 1 << 30; }
 
  private:
-  Shape shape_;
+  AttentionShape shape_;
   std::size_t k_stride_, v_stride_;
   AlignedBytes k_, v_;
   std::vector<std::int32_t> blocks_;
@@ -156,10 +156,10 @@ class Problem {
 
 TEST(Attention, IsCloseToSoftmaxInDoubles) {
   const double tolerance[] = {2e-6, 2e-3, 2e-2, 2e-2};
-  for (const KvType k_type : kTypes) {
-    for (const KvType v_type : kTypes) {
+  for (const KvType k_type : kAttendedTypes) {
+    for (const KvType v_type : kAttendedTypes) {
       for (const int head_dim : {8, 64, 96}) {
-        Shape shape{k_type, v_type, head_dim, 2, {1, 31, 33, 100}};
+        AttentionShape shape{k_type, v_type, head_dim, 2, {1, 31, 33, 100}};
         if (head_dim == 64) shape.window = 20, shape.soft_cap = 2, shape.sinks = true;
         if (!shape.Fits()) continue;
         const Problem problem(shape);
@@ -184,9 +184,9 @@ TEST(Attention, IsCloseToSoftmaxInDoubles) {
 
 TEST(Attention, HasTheBitsOfTheScalarTableForAllTypesAndHeads) {
   for (const int head_dim : {8, 16, 48, 64, 80, 128, 256}) {
-    for (const KvType k_type : kTypes) {
-      for (const KvType v_type : kTypes) {
-        const Shape shape{k_type, v_type, head_dim, 3, {30, 33, 34, 65}};
+    for (const KvType k_type : kAttendedTypes) {
+      for (const KvType v_type : kAttendedTypes) {
+        const AttentionShape shape{k_type, v_type, head_dim, 3, {30, 33, 34, 65}};
         if (!shape.Fits()) continue;
         const Problem problem(shape);
         const auto expected = problem.Run(Scalar());
@@ -203,7 +203,7 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllGroupsAndNumbersOfRows) {
   for (int n_group = 1; n_group <= 8; ++n_group) {
     for (int n_rows = 1; n_rows <= 9; ++n_rows) {
       for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
-        Shape shape{type, type, 32, n_group, {}};
+        AttentionShape shape{type, type, 32, n_group, {}};
         for (int row = 0; row < n_rows; ++row) shape.row_len.push_back(29 + row);
         const Problem problem(shape);
         const auto expected = problem.Run(Scalar());
@@ -216,7 +216,7 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllGroupsAndNumbersOfRows) {
 }
 
 TEST(Attention, GivesARowTheSameBitsAloneAndAmongOthers) {
-  const Shape shape{
+  const AttentionShape shape{
       KvType::kF16, KvType::kBF16, 48, 3, {1, 2, 31, 32, 33, 63, 64, 64, 65, 96, 97, 200}};
   const Problem problem(shape);
   for (const Isa isa : AvailableIsas()) {
@@ -231,8 +231,8 @@ TEST(Attention, GivesARowTheSameBitsAloneAndAmongOthers) {
 }
 
 TEST(Attention, NeverLooksAtPositionsARowDoesNotSee) {
-  for (const KvType type : kTypes) {
-    const Shape shape{type, type, 64, 2, {7, 8, 31, 32, 40}};
+  for (const KvType type : kAttendedTypes) {
+    const AttentionShape shape{type, type, 64, 2, {7, 8, 31, 32, 40}};
     Problem problem(shape);
     const std::vector<float> nan(64, kNan), huge(64, type == KvType::kQ8_0 ? 1e6f : kInf);
     for (const Isa isa : AvailableIsas()) {
@@ -251,7 +251,7 @@ TEST(Attention, NeverLooksAtPositionsARowDoesNotSee) {
 
 TEST(Attention, KeepsItsBitsWhenWeightsUnderflow) {
   for (const float deviation : {20.0f, 300.0f}) {
-    const Shape shape{KvType::kF16, KvType::kF16, 64, 4, {160, 161}, deviation};
+    const AttentionShape shape{KvType::kF16, KvType::kF16, 64, 4, {160, 161}, deviation};
     const Problem problem(shape);
     const auto expected = problem.Run(Scalar());
     for (const float x : expected) ASSERT_TRUE(std::isfinite(x));
@@ -266,7 +266,7 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllWindows) {
       for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kQ8_0})
         for (const auto& row_len : {std::vector{200}, std::vector{63, 64, 65, 66, 67, 68, 69, 70},
                                     std::vector{1, 2, 31, 96, 97, 130, 200, 201, 202}}) {
-          Shape shape{type, type, 32, n_group, row_len};
+          AttentionShape shape{type, type, 32, n_group, row_len};
           shape.window = window, shape.sinks = window % 2 == 1;
           shape.soft_cap = window == 33 ? 1.5f : 0;
           const Problem problem(shape);
@@ -279,7 +279,7 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllWindows) {
 }
 
 TEST(Attention, WithAWindowGivesARowTheSameBitsAloneAndAmongOthers) {
-  Shape shape{KvType::kF16, KvType::kF16, 48, 3, {}};
+  AttentionShape shape{KvType::kF16, KvType::kF16, 48, 3, {}};
   for (int row = 0; row < 40; ++row) shape.row_len.push_back(90 + row);
   shape.window = 40;
   const Problem problem(shape);
@@ -295,8 +295,8 @@ TEST(Attention, WithAWindowGivesARowTheSameBitsAloneAndAmongOthers) {
 }
 
 TEST(Attention, NeverLooksAtWhatLiesBeforeTheWindow) {
-  for (const KvType type : kTypes) {
-    Shape shape{type, type, 64, 2, {100, 101, 110}};
+  for (const KvType type : kAttendedTypes) {
+    AttentionShape shape{type, type, 64, 2, {100, 101, 110}};
     shape.window = 20;
     const std::vector<float> nan(64, kNan);
     const Problem problem(shape);
@@ -315,13 +315,13 @@ constexpr std::pair<int, int> kLatentShapes[] = {
 
 // Values that lie apart and hold the same numbers give the same bits.
 TEST(Attention, WithValuesInKeysHasTheBitsOfValuesApart) {
-  for (const KvType type : kTypes)
+  for (const KvType type : kAttendedTypes)
     for (const auto& [head_dim, n_values] : kLatentShapes) {
-      Shape shape{type, type, head_dim, 3, {30, 33, 34, 65}};
+      AttentionShape shape{type, type, head_dim, 3, {30, 33, 34, 65}};
       shape.values_in_keys = n_values;
       if (!shape.Fits()) continue;
       const Problem problem(shape);
-      Shape apart = shape;
+      AttentionShape apart = shape;
       apart.values_in_keys = 0;
       Problem same(apart);
       for (int i = 0; i < shape.n_positions(); ++i)
@@ -338,12 +338,12 @@ TEST(Attention, WithValuesInKeysHasTheBitsOfValuesApart) {
 }
 
 TEST(Attention, WithValuesInKeysHasTheBitsOfTheScalarTable) {
-  for (const KvType type : kTypes)
+  for (const KvType type : kAttendedTypes)
     for (const auto& [head_dim, n_values] : kLatentShapes)
       for (const int n_group : {1, 2, 7, 16, 20})
         for (const auto& row_len :
              {std::vector{1}, std::vector{200}, std::vector{30, 33, 34, 65}}) {
-          Shape shape{type, type, head_dim, n_group, row_len};
+          AttentionShape shape{type, type, head_dim, n_group, row_len};
           shape.values_in_keys = n_values;
           shape.sinks = n_group == 2, shape.soft_cap = n_group == 2 ? 1.5f : 0;
           if (!shape.Fits()) continue;
@@ -357,7 +357,8 @@ TEST(Attention, WithValuesInKeysHasTheBitsOfTheScalarTable) {
 }
 
 TEST(Attention, WithValuesInKeysGivesARowTheSameBitsAloneAndAmongOthers) {
-  Shape shape{KvType::kF16, KvType::kF16, 96, 3, {1, 2, 31, 32, 33, 63, 64, 64, 65, 96, 97, 200}};
+  AttentionShape shape{
+      KvType::kF16, KvType::kF16, 96, 3, {1, 2, 31, 32, 33, 63, 64, 64, 65, 96, 97, 200}};
   shape.values_in_keys = 64;
   const Problem problem(shape);
   const auto width = static_cast<std::size_t>(shape.result_width());
@@ -372,8 +373,8 @@ TEST(Attention, WithValuesInKeysGivesARowTheSameBitsAloneAndAmongOthers) {
 }
 
 TEST(Attention, WithValuesInKeysNeverLooksAtPositionsARowDoesNotSee) {
-  for (const KvType type : kTypes) {
-    Shape shape{type, type, 96, 2, {7, 8, 31, 32, 40}};
+  for (const KvType type : kAttendedTypes) {
+    AttentionShape shape{type, type, 96, 2, {7, 8, 31, 32, 40}};
     shape.values_in_keys = 64;
     const Problem problem(shape);
     const std::vector<float> nan(96, kNan);

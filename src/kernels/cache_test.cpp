@@ -11,7 +11,7 @@ namespace {
 using tensor::kKvBlock;
 using tensor::KvType;
 
-constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
+constexpr KvType kCacheTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
 constexpr int kHeadDims[] = {8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 256};
 
 bool Fits(KvType type, int head_dim) {
@@ -52,7 +52,7 @@ void Store(const Kernels& kernels, KvType type, bool is_key, const float* x, int
 }
 
 TEST(StoreKv, KeepsEachPositionWithinTheErrorOfItsType) {
-  for (const KvType type : kTypes) {
+  for (const KvType type : kCacheTypes) {
     for (const int head_dim : {32, 64, 96}) {
       for (const bool is_key : {true, false}) {
         AlignedBytes block(tensor::KvBlockBytes(type, head_dim));
@@ -120,7 +120,7 @@ TEST(StoreKv, Q8_0RoundsToEvenAndNeverLeaves127) {
 TEST(StoreKv, HasTheBytesOfTheScalarTableAndTouchesNoOtherSlot) {
   const float specials[] = {0.0f, -0.0f, 1e-8f, 6e-5f, 60000.0f, -1e-40f, 3.1f};
   for (const Kernels* kernels : VectorTables()) {
-    for (const KvType type : kTypes) {
+    for (const KvType type : kCacheTypes) {
       for (const int head_dim : kHeadDims) {
         if (!Fits(type, head_dim)) continue;
         for (const bool is_key : {true, false}) {

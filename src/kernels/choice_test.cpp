@@ -13,7 +13,7 @@ namespace {
 
 using Numbers = std::vector<float>;
 
-int Count(const Numbers& x) {
+int SizeOfChoice(const Numbers& x) {
   return static_cast<int>(x.size());
 }
 
@@ -32,7 +32,7 @@ struct Parts {
 // The same from parts that begin at `begins`. Each part has a copy of its own columns alone.
 Parts InParts(const Kernels& kernels, const Choice& choice, const Numbers& row,
               std::vector<int> begins) {
-  begins.push_back(Count(row));
+  begins.push_back(SizeOfChoice(row));
   std::vector<Numbers> copies;
   const auto columns = [&](std::size_t part) { return Columns{begins[part], begins[part + 1]}; };
   PartBest best;
@@ -65,7 +65,7 @@ std::vector<std::vector<int>> Divisions(int n) {
 }
 
 // Ordinary logits, logits with ties and with what is not finite, and rows of one value.
-std::vector<Numbers> Rows(int n, std::uint32_t seed) {
+std::vector<Numbers> ChoiceRows(int n, std::uint32_t seed) {
   constexpr float kSpecials[] = {kNan, -kInf, 0.0f, -0.0f, 1e-40f, 9.0f, 9.0f};
   constexpr float kInfinite[] = {kNan, -kInf, kInf};
   const auto size = static_cast<std::size_t>(n);
@@ -79,7 +79,7 @@ TEST(Choice, OfPartsIsThatOfTheWholeRow) {
   int undecided = 0, races = 0;
   for (const int n : {1, 16, 50, 64, 100, 320, 1000, 4099}) {
     for (std::uint32_t number = 0; number < 12; ++number) {
-      for (const Numbers& row : Rows(n, number)) {
+      for (const Numbers& row : ChoiceRows(n, number)) {
         for (const ChoiceRule rule : {ChoiceRule::kBest, ChoiceRule::kRace}) {
           const Choice choice = MakeChoice(rule, n - (number % 4 == 3 ? n / 5 : 0), number);
           const std::int32_t whole = ChoiceOfWhole(Scalar(), choice, row);

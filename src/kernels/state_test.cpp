@@ -103,13 +103,13 @@ TEST(Convolve, HasTheBitsOfTheScalarTable) {
     }
 }
 
-struct Shape {
+struct StateShape {
   int n_in, n_out;
   bool corrects;
 };
 
-std::vector<Shape> Shapes() {
-  std::vector<Shape> shapes;
+std::vector<StateShape> StateShapes() {
+  std::vector<StateShape> shapes;
   for (const int n_in : {1, 7, 32, 128})
     for (const int n_out : {16, 32, 48, 64, 80, 112, 128})
       for (const bool corrects : {false, true}) shapes.push_back({n_in, n_out, corrects});
@@ -120,10 +120,10 @@ constexpr int kMostSteps = 5;
 
 // What a head has and gets, and what it gives.
 struct Head {
-  Shape shape;
+  StateShape shape;
   std::vector<float> state, work, q, k, v, decay, beta, out;
 
-  explicit Head(const Shape& s)
+  explicit Head(const StateShape& s)
       : shape(s),
         state(Numbers(s.n_in * s.n_out, 1)),
         work(state.size()),
@@ -158,7 +158,7 @@ struct Head {
 };
 
 TEST(AdvanceState, IsCloseToDoubles) {
-  for (const Shape& shape : Shapes()) {
+  for (const StateShape& shape : StateShapes()) {
     const Head before(shape);
     Head after = before;
     after.Run(Scalar(), 1, 1, 0);
@@ -184,7 +184,7 @@ TEST(AdvanceState, IsCloseToDoubles) {
 
 TEST(AdvanceState, HasTheBitsOfTheScalarTable) {
   for (const Kernels* kernels : VectorTables())
-    for (const Shape& shape : Shapes())
+    for (const StateShape& shape : StateShapes())
       for (int n_steps = 1; n_steps <= kMostSteps; n_steps += 2)
         for (int n_kept = 0; n_kept <= n_steps; ++n_kept) {
           Head a(shape), b(shape);
@@ -201,7 +201,7 @@ TEST(AdvanceState, HasTheBitsOfTheScalarTable) {
 // those that are kept.
 TEST(AdvanceState, HasTheBitsOfSinglePositions) {
   for (const Isa isa : AvailableIsas())
-    for (const Shape& shape : Shapes())
+    for (const StateShape& shape : StateShapes())
       for (int n_kept = 0; n_kept <= kMostSteps; ++n_kept) {
         Head together(shape), single(shape);
         together.Run(KernelsFor(isa), kMostSteps, n_kept, 0);

@@ -14,7 +14,7 @@ namespace {
 
 using Numbers = std::vector<float>;
 
-int Count(const Numbers& x) {
+int SizeOfVocabulary(const Numbers& x) {
   return static_cast<int>(x.size());
 }
 
@@ -39,7 +39,9 @@ Numbers Probabilities(int n, std::uint32_t seed) {
 TEST(Argmax, TakesTheLowestIndexAndNeverNan) {
   for (const Isa isa : AvailableIsas()) {
     const Kernels& kernels = KernelsFor(isa);
-    const auto argmax = [&](const Numbers& x) { return kernels.argmax(x.data(), Count(x)); };
+    const auto argmax = [&](const Numbers& x) {
+      return kernels.argmax(x.data(), SizeOfVocabulary(x));
+    };
     EXPECT_EQ(argmax({}), 0) << Name(isa);
     EXPECT_EQ(argmax({-kInf, kNan}), 0) << Name(isa);
     EXPECT_EQ(argmax({kNan, kNan, -5.0f}), 2) << Name(isa);
@@ -55,7 +57,8 @@ TEST(Argmax, FindsTheLowestOfTwoTiesWhereverTheyLie) {
       for (const int second : {first + 1, first + 16, first + 1024, 3999}) {
         Numbers x(4000, -1.0f);
         x[static_cast<std::size_t>(first)] = x[static_cast<std::size_t>(second)] = 2.0f;
-        EXPECT_EQ(KernelsFor(isa).argmax(x.data(), Count(x)), first) << Name(isa) << " " << second;
+        EXPECT_EQ(KernelsFor(isa).argmax(x.data(), SizeOfVocabulary(x)), first)
+            << Name(isa) << " " << second;
       }
     }
   }
@@ -126,7 +129,7 @@ TEST(ExpSum, StaysWithinTwoUlpOfTheExponential) {
   for (float v = -87.3f; v < 0; v += 0.0137f) x.push_back(v);
   for (float v = 0; v < 88.3f; v += 0.0173f) x.push_back(v);
   Numbers p(x.size());
-  const double sum = Scalar().exp_sum(x.data(), Count(x), 0.0f, 1.0f, p.data());
+  const double sum = Scalar().exp_sum(x.data(), SizeOfVocabulary(x), 0.0f, 1.0f, p.data());
   double total = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double expected = std::exp(static_cast<double>(x[i]));
@@ -159,7 +162,7 @@ TEST(ExpSum, CutsOffAtTheSameNumberInAllTables) {
   }
   for (const Isa isa : AvailableIsas()) {
     Numbers p(x.size());
-    KernelsFor(isa).exp_sum(x.data(), Count(x), 0.0f, 1.0f, p.data());
+    KernelsFor(isa).exp_sum(x.data(), SizeOfVocabulary(x), 0.0f, 1.0f, p.data());
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_EQ(p[i] == 0.0f, x[i] < -87.33654f) << Name(isa) << " " << i;
       EXPECT_TRUE(std::isfinite(p[i])) << Name(isa) << " " << i;
@@ -233,7 +236,7 @@ TEST(Sum, AddsBySixteenLanesInDouble) {
   for (std::size_t i = 0; i < x.size(); ++i) lanes[i % 16] += static_cast<double>(x[i]);
   for (int width = 8; width > 0; width /= 2)
     for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-  EXPECT_EQ(Scalar().sum(x.data(), Count(x)), lanes[0]);
+  EXPECT_EQ(Scalar().sum(x.data(), SizeOfVocabulary(x)), lanes[0]);
 }
 
 TEST(Entropy, OfOneNumberIsMinusItTimesItsLogarithm) {
@@ -271,7 +274,7 @@ TEST(Entropy, AgreesInAllTables) {
 TEST(FindCumulative, TakesTheFirstWhoseRunningSumExceeds) {
   const Numbers p = {0.0f, 0.25f, 0.0f, 0.5f, 0.25f, 0.0f};
   const auto find = [&](double target) {
-    return Scalar().find_cumulative(p.data(), Count(p), target);
+    return Scalar().find_cumulative(p.data(), SizeOfVocabulary(p), target);
   };
   EXPECT_EQ(find(0.0), 1);
   EXPECT_EQ(find(0.2499), 1);
@@ -474,7 +477,9 @@ TEST(Race, DrawsFromTheLaw) {
   const Kernels& kernels = KernelsFor(AvailableIsas().back());
   Numbers few = {0.28f, 0.20f, 0.0f, 0.13f, 0.10f, 0.07f, 0.12f, 0.1f};
   const auto race = [&](const Numbers& p) {
-    return [&](const RaceNoise& noise) { return kernels.race(p.data(), 0, Count(p), noise).token; };
+    return [&](const RaceNoise& noise) {
+      return kernels.race(p.data(), 0, SizeOfVocabulary(p), noise).token;
+    };
   };
   const double of_few = RaceChiSquare(few, 8, 100000, race(few));
   EXPECT_LT(of_few, 33);  // 6 degrees of freedom: 1e-5
@@ -496,7 +501,7 @@ TEST(Race, DrawsFromTheLaw) {
   // The control: uniform noise instead of exponential noise.
   const double of_uniform = RaceChiSquare(few, 8, 100000, [&](const RaceNoise& noise) {
     std::pair<double, std::int32_t> best = {HUGE_VAL, -1};
-    for (int x = 0; x < Count(few); ++x)
+    for (int x = 0; x < SizeOfVocabulary(few); ++x)
       if (const auto px = static_cast<double>(few[static_cast<std::size_t>(x)]); px > 0)
         best = std::min(best, {UniformOf(WordOf(noise, x)) / px, x});
     return best.second;

@@ -14,13 +14,13 @@ namespace foretoken::kv {
 namespace {
 
 using Text = std::vector<Token>;
-constexpr int kSequences = 3, kBlock = tensor::kKvBlock, kRows = 40, kSeen = 3;
+constexpr int kRunnerSequences = 3, kBlock = tensor::kKvBlock, kRunnerRows = 40, kSeen = 3;
 
-TablesShape Shape(int n_blocks, int n_checkpoints, int interval = 96) {
-  return {.n_sequences = kSequences,
+TablesShape CheckpointShape(int n_blocks, int n_checkpoints, int interval = 96) {
+  return {.n_sequences = kRunnerSequences,
           .max_positions = 320,
           .n_positions = n_blocks * kBlock,
-          .state_rows = kRows,
+          .state_rows = kRunnerRows,
           .n_checkpoints = n_checkpoints,
           .checkpoint_tokens = interval};
 }
@@ -49,13 +49,13 @@ std::vector<std::uint64_t> Results(const Text& text) {
 struct Runner {
   explicit Runner(const TablesShape& shape)
       : tables(shape),
-        states(kSequences),
+        states(kRunnerSequences),
         copies(static_cast<std::size_t>(shape.n_checkpoints)),
         cache(static_cast<std::size_t>(shape.n_blocks() * kBlock)) {}
 
   struct State {
     std::uint64_t state = 0;
-    std::vector<Token> inputs = std::vector<Token>(kRows + kSeen);  // by position
+    std::vector<Token> inputs = std::vector<Token>(kRunnerRows + kSeen);  // by position
     Token& Input(Pos p) { return inputs[static_cast<std::size_t>(p) % inputs.size()]; }
   };
   BlockTables tables;
@@ -129,7 +129,7 @@ struct Runner {
       const Segment& s = segments[i];
       Text& text = texts[static_cast<std::size_t>(s.seq)];
       ASSERT_LE(s.state.from, s.first_position);
-      ASSERT_LE(s.first_position + s.n_rows - s.state.to, kRows);
+      ASSERT_LE(s.first_position + s.n_rows - s.state.to, kRunnerRows);
       Text whole = text;
       whole.insert(whole.end(), rows[i].begin(), rows[i].end());
       const std::vector<std::uint64_t> got = Walk(s, rows[i]), wanted = Results(whole);
@@ -165,7 +165,7 @@ struct Runner {
 };
 
 // Texts over two tokens, changed seldom: prefixes are found again, and part at any position.
-Text Continue(std::mt19937& random, int n) {
+Text CheckpointedText(std::mt19937& random, int n) {
   Text text(static_cast<std::size_t>(n), 7);
   if (random() % 3 == 0 && n > 0) text[random() % text.size()] = 8;
   return text;
@@ -175,13 +175,13 @@ struct Counts {
   int shared = 0, returned = 0, restored = 0, copied = 0;
 };
 
-class Program {
+class CheckpointProgram {
  public:
-  Program(unsigned seed, const TablesShape& shape) : runner_(shape), random_(seed) {}
+  CheckpointProgram(unsigned seed, const TablesShape& shape) : runner_(shape), random_(seed) {}
 
   void Run(Counts& counts) {
     for (int step = 0; step < 2500; ++step) {
-      const auto seq = static_cast<SeqId>(random_() % kSequences);
+      const auto seq = static_cast<SeqId>(random_() % kRunnerSequences);
       Text& text = texts_[static_cast<std::size_t>(seq)];
       switch (random_() % 8) {
         case 0:
@@ -228,7 +228,7 @@ class Program {
   }
   void Share(SeqId seq, Text& text, Counts& counts) {
     Text wanted = text;
-    const Text more = Continue(random_, static_cast<int>(random_() % 200));
+    const Text more = CheckpointedText(random_, static_cast<int>(random_() % 200));
     wanted.insert(wanted.end(), more.begin(), more.end());
     wanted.resize(std::min<std::size_t>(wanted.size(), 300));
     const int gained = Tables().Share(seq, wanted);
@@ -245,9 +245,9 @@ class Program {
     std::vector<int> kept;
     int blocks = 0;
     for (SeqId i = 0; i < 1 + static_cast<SeqId>(random_() % 2); ++i) {
-      const SeqId seq = (first + i) % kSequences;
+      const SeqId seq = (first + i) % kRunnerSequences;
       const int certain = random_() % 2 == 0 ? static_cast<int>(random_() % 60) : 1,
-                drafts = random_() % 2 == 0 ? static_cast<int>(random_() % (kRows - 1)) : 0,
+                drafts = random_() % 2 == 0 ? static_cast<int>(random_() % (kRunnerRows - 1)) : 0,
                 n = std::min(Tables().room(seq), certain + drafts);
       blocks += Tables().MissingBlocks(seq, n);
       if (n == 0 || blocks > Tables().n_available_blocks()) break;
@@ -257,7 +257,7 @@ class Program {
                           .first_position = Tables().length(seq),
                           .n_certain = sure,
                           .ends_prompt = random_() % 8 == 0});
-      rows.push_back(Continue(random_, n));
+      rows.push_back(CheckpointedText(random_, n));
       kept.push_back(sure + static_cast<int>(random_() % static_cast<unsigned>(n - sure + 1)));
     }
     if (!segments.empty()) runner_.Pass(segments, rows, kept, texts_);
@@ -265,7 +265,7 @@ class Program {
   void Check() {
     const Checkpoints& copies = Tables().checkpoints();
     ASSERT_LE(copies.n_free(), copies.n_places());
-    for (SeqId seq = 0; seq < kSequences; ++seq) {
+    for (SeqId seq = 0; seq < kRunnerSequences; ++seq) {
       const Text& text = texts_[static_cast<std::size_t>(seq)];
       ASSERT_EQ(Tables().length(seq), static_cast<int>(text.size()));
       const auto results = Results(text);
@@ -276,8 +276,8 @@ class Program {
 
   Runner runner_;
   std::mt19937 random_;
-  std::vector<Text> texts_ = std::vector<Text>(kSequences);
-  std::vector<int> n_published_ = std::vector<int>(kSequences);
+  std::vector<Text> texts_ = std::vector<Text>(kRunnerSequences);
+  std::vector<int> n_published_ = std::vector<int>(kRunnerSequences);
 };
 
 TEST(Checkpoints, HoldWhatWasReadThroughRandomPrograms) {
@@ -285,7 +285,8 @@ TEST(Checkpoints, HoldWhatWasReadThroughRandomPrograms) {
   for (unsigned seed = 0; seed < 6; ++seed)
     for (const int n_blocks : {10, 16, 40})
       for (const int n_copies : {1, 2, 7, 40}) {
-        Program program(seed, Shape(n_blocks, n_copies, seed % 2 == 0 ? 32 : 96));
+        CheckpointProgram program(seed,
+                                  CheckpointShape(n_blocks, n_copies, seed % 2 == 0 ? 32 : 96));
         ASSERT_NO_FATAL_FAILURE(program.Run(counts)) << seed << " " << n_blocks << " " << n_copies;
       }
   EXPECT_GT(counts.shared, 2000);
@@ -294,19 +295,19 @@ TEST(Checkpoints, HoldWhatWasReadThroughRandomPrograms) {
   EXPECT_GT(counts.copied, 10000);
 }
 
-Text Tokens(int n, Token first = 0) {
+Text CheckpointTokens(int n, Token first = 0) {
   Text text;
   for (int i = 0; i < n; ++i) text.push_back(first + i);
   return text;
 }
 
 struct Checkpointed : testing::Test {
-  Runner runner{Shape(40, 6)};
-  std::vector<Text> texts = std::vector<Text>(kSequences);
+  Runner runner{CheckpointShape(40, 6)};
+  std::vector<Text> texts = std::vector<Text>(kRunnerSequences);
 };
 
 TEST_F(Checkpointed, LetASecondTurnReadOnlyWhatIsNew) {
-  const Text first = Tokens(150);
+  const Text first = CheckpointTokens(150);
   runner.Read(0, first, texts);
   Text whole = first;
   for (int i = 0; i < 75; ++i) {  // an answer, token by token
@@ -316,7 +317,7 @@ TEST_F(Checkpointed, LetASecondTurnReadOnlyWhatIsNew) {
     runner.tables.Publish(0, whole);
   }
   runner.tables.Truncate(0, 0);
-  const Text edited = Tokens(170);
+  const Text edited = CheckpointTokens(170);
   EXPECT_EQ(runner.Begin(1, edited, texts), 128) << "the end of the prompt";
   Text second = whole;
   for (int i = 0; i < 20; ++i) second.push_back(2000 + i);
@@ -326,7 +327,7 @@ TEST_F(Checkpointed, LetASecondTurnReadOnlyWhatIsNew) {
 }
 
 TEST_F(Checkpointed, AreMadeWhereKnownTextsPart) {
-  Text first = Tokens(200), second = Tokens(180), third = Tokens(190);
+  Text first = CheckpointTokens(200), second = CheckpointTokens(180), third = CheckpointTokens(190);
   for (std::size_t i = 75; i < 180; ++i) second[i] += 500, third[i] += 700;
   EXPECT_EQ(runner.Begin(0, first, texts), 0);
   runner.Read(0, first, texts, 100);
@@ -339,7 +340,7 @@ TEST_F(Checkpointed, AreMadeWhereKnownTextsPart) {
 }
 
 TEST_F(Checkpointed, LetASequenceReturnToTheNewestCopy) {
-  const Text text = Tokens(150);
+  const Text text = CheckpointTokens(150);
   runner.Read(0, text, texts, 32);
   Text& own = texts[0];
   EXPECT_EQ(runner.tables.Truncate(0, 128), 128);
@@ -354,15 +355,15 @@ TEST_F(Checkpointed, LetASequenceReturnToTheNewestCopy) {
 
 TEST_F(Checkpointed, AreTakenFromTheTextsThatWereIdleLongest) {
   for (Token text = 0; text < 9; ++text) {
-    const Text own = Tokens(40, 100 * text);
+    const Text own = CheckpointTokens(40, 100 * text);
     EXPECT_EQ(runner.Begin(0, own, texts), 0);
     runner.Read(0, own, texts);
-    EXPECT_EQ(runner.Begin(1, Tokens(40), texts), 32) << "it was used again and again";
+    EXPECT_EQ(runner.Begin(1, CheckpointTokens(40), texts), 32) << "it was used again and again";
   }
   runner.tables.Truncate(0, 0);
   EXPECT_EQ(runner.tables.checkpoints().n_free(), 0);
-  EXPECT_EQ(runner.Begin(0, Tokens(40, 200), texts), 0);
-  EXPECT_EQ(runner.Begin(0, Tokens(40, 800), texts), 32);
+  EXPECT_EQ(runner.Begin(0, CheckpointTokens(40, 200), texts), 0);
+  EXPECT_EQ(runner.Begin(0, CheckpointTokens(40, 800), texts), 32);
 }
 
 TEST(Checkpoints, MoveWithTheirSequenceUntilTheyAreUsed) {
@@ -383,18 +384,18 @@ TEST(Checkpoints, MoveWithTheirSequenceUntilTheyAreUsed) {
 
 // A copy goes with its block, so that no copy belongs to other content.
 TEST_F(Checkpointed, GoWithTheirBlocks) {
-  Runner small(Shape(4, 6));
+  Runner small(CheckpointShape(4, 6));
   const auto read = [&](Token first) {
-    const Text text = Tokens(100, first);
+    const Text text = CheckpointTokens(100, first);
     EXPECT_EQ(small.Begin(0, text, texts), 0);
     small.Read(0, text, texts, 32);
     return small.tables.checkpoints().n_free();
   };
   EXPECT_EQ(read(0), 5) << "one copy, where the prompt ends";
   EXPECT_EQ(read(500), 5) << "all blocks have other content now";
-  EXPECT_EQ(small.Begin(1, Tokens(100), texts), 0);
+  EXPECT_EQ(small.Begin(1, CheckpointTokens(100), texts), 0);
   small.tables.Truncate(0, 0);
-  EXPECT_EQ(small.Begin(1, Tokens(100, 500), texts), 96);
+  EXPECT_EQ(small.Begin(1, CheckpointTokens(100, 500), texts), 96);
 }
 
 }  // namespace

@@ -15,16 +15,17 @@
 namespace foretoken::kv {
 namespace {
 
-constexpr int kSequences = 4, kBlock = tensor::kKvBlock;
+constexpr int kCacheSequences = 4, kPrefixBlock = tensor::kKvBlock;
 
-TablesShape Shape(int n_blocks) {
-  return {.n_sequences = kSequences, .max_positions = 200, .n_positions = n_blocks * kBlock};
+TablesShape PrefixShape(int n_blocks) {
+  return {
+      .n_sequences = kCacheSequences, .max_positions = 200, .n_positions = n_blocks * kPrefixBlock};
 }
 
 // The tables, and memory that a runner would have: one number stands for the row of a position.
 struct Cache : BlockTables {
   explicit Cache(const TablesShape& shape)
-      : BlockTables(shape), rows(static_cast<std::size_t>(shape.n_blocks() * kBlock)) {}
+      : BlockTables(shape), rows(static_cast<std::size_t>(shape.n_blocks() * kPrefixBlock)) {}
   std::vector<float> rows;
 };
 
@@ -36,8 +37,8 @@ float RowOf(const Text& text) {
 }
 
 float& RowAt(Cache& cache, SeqId seq, int position) {
-  const int block = cache.Blocks(seq)[static_cast<std::size_t>(position / kBlock)];
-  return cache.rows[static_cast<std::size_t>(block * kBlock + position % kBlock)];
+  const int block = cache.Blocks(seq)[static_cast<std::size_t>(position / kPrefixBlock)];
+  return cache.rows[static_cast<std::size_t>(block * kPrefixBlock + position % kPrefixBlock)];
 }
 
 void Append(Cache& cache, SeqId seq, Text& text, std::span<const Token> tokens, int kept) {
@@ -53,7 +54,7 @@ void Append(Cache& cache, SeqId seq, Text& text, std::span<const Token> tokens, 
   text.insert(text.end(), tokens.begin(), tokens.begin() + kept);
 }
 
-Text Tokens(int n, Token first = 0) {
+Text PrefixTokens(int n, Token first = 0) {
   Text text(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) text[static_cast<std::size_t>(i)] = first + i;
   return text;
@@ -69,12 +70,12 @@ class Model {
     Text text;
     int n_published = 0;
   };
-  Sequence sequences[kSequences];
+  Sequence sequences[kCacheSequences];
 
   int Used() const {
     int own = 0;
     for (const Sequence& s : sequences)
-      own += (static_cast<int>(s.text.size()) + kBlock - 1) / kBlock - s.n_published;
+      own += (static_cast<int>(s.text.size()) + kPrefixBlock - 1) / kPrefixBlock - s.n_published;
     return own + static_cast<int>(std::count_if(known_.begin(), known_.end(), [](auto& entry) {
              return entry.second.n_users > 0;
            }));
@@ -99,10 +100,10 @@ class Model {
   }
   int Share(SeqId seq, const Text& text) {
     Sequence& s = sequences[seq];
-    if (static_cast<int>(s.text.size()) != s.n_published * kBlock) return 0;
+    if (static_cast<int>(s.text.size()) != s.n_published * kPrefixBlock) return 0;
     int gained = 0;
-    for (;; ++s.n_published, gained += kBlock) {
-      const std::size_t end = static_cast<std::size_t>(s.n_published + 1) * kBlock;
+    for (;; ++s.n_published, gained += kPrefixBlock) {
+      const std::size_t end = static_cast<std::size_t>(s.n_published + 1) * kPrefixBlock;
       const auto found = end > text.size() ? known_.end() : known_.find(Prefix(text, end));
       if (found == known_.end()) return gained;
       ++found->second.n_users;
@@ -111,13 +112,13 @@ class Model {
   }
   void Publish(SeqId seq) {
     Sequence& s = sequences[seq];
-    for (; (s.n_published + 1) * kBlock <= static_cast<int>(s.text.size()); ++s.n_published)
-      ++known_[Prefix(s.text, static_cast<std::size_t>(s.n_published + 1) * kBlock)].n_users;
+    for (; (s.n_published + 1) * kPrefixBlock <= static_cast<int>(s.text.size()); ++s.n_published)
+      ++known_[Prefix(s.text, static_cast<std::size_t>(s.n_published + 1) * kPrefixBlock)].n_users;
   }
   void Truncate(SeqId seq, int length) {
     Sequence& s = sequences[seq];
-    while (s.n_published * kBlock > length) {
-      Known& known = known_[Prefix(s.text, static_cast<std::size_t>(s.n_published) * kBlock)];
+    while (s.n_published * kPrefixBlock > length) {
+      Known& known = known_[Prefix(s.text, static_cast<std::size_t>(s.n_published) * kPrefixBlock)];
       if (--known.n_users == 0) known.idle_since = ++clock_;
       --s.n_published;
     }
@@ -139,7 +140,7 @@ class Model {
 void ExpectSame(Cache& cache, const Model& model) {
   ASSERT_EQ(cache.n_free_blocks(), model.Free());
   ASSERT_EQ(cache.n_idle_blocks(), model.Idle());
-  for (SeqId seq = 0; seq < kSequences; ++seq) {
+  for (SeqId seq = 0; seq < kCacheSequences; ++seq) {
     const Text& text = model.sequences[seq].text;
     ASSERT_EQ(cache.length(seq), static_cast<int>(text.size()));
     Text read;
@@ -151,19 +152,19 @@ void ExpectSame(Cache& cache, const Model& model) {
 }
 
 // Texts over two tokens, changed seldom: prefixes are found again, and diverge at any position.
-Text Continue(std::mt19937& random, int n) {
+Text PrefixText(std::mt19937& random, int n) {
   Text text(static_cast<std::size_t>(n), 7);
   if (random() % 2 == 0 && n > 0) text[random() % text.size()] = 8;
   return text;
 }
 
-void Program(unsigned seed, int n_blocks) {
-  Cache cache(Shape(n_blocks));
+void PlayPrefixes(unsigned seed, int n_blocks) {
+  Cache cache(PrefixShape(n_blocks));
   Model model(n_blocks);
   std::mt19937 random(seed);
   int shared = 0;
   for (int step = 0; step < 1500; ++step) {
-    const auto seq = static_cast<SeqId>(random() % kSequences);
+    const auto seq = static_cast<SeqId>(random() % kCacheSequences);
     Model::Sequence& s = model.sequences[seq];
     const auto length = static_cast<int>(s.text.size());
     switch (random() % 8) {
@@ -172,9 +173,10 @@ void Program(unsigned seed, int n_blocks) {
         model.Truncate(seq, 0);
         break;
       case 1: {  // to the end of a block, or behind the published ones
-        const int blocks = static_cast<int>(random() % static_cast<unsigned>(length / kBlock + 1));
-        const int to =
-            random() % 2 == 0 ? blocks * kBlock : std::max(s.n_published * kBlock, length - 5);
+        const int blocks =
+            static_cast<int>(random() % static_cast<unsigned>(length / kPrefixBlock + 1));
+        const int to = random() % 2 == 0 ? blocks * kPrefixBlock
+                                         : std::max(s.n_published * kPrefixBlock, length - 5);
         cache.Truncate(seq, std::min(to, length));
         model.Truncate(seq, std::min(to, length));
         break;
@@ -182,7 +184,7 @@ void Program(unsigned seed, int n_blocks) {
       case 2:
       case 3: {
         Text wanted = s.text;
-        const Text more = Continue(random, static_cast<int>(random() % 100));
+        const Text more = PrefixText(random, static_cast<int>(random() % 100));
         wanted.insert(wanted.end(), more.begin(), more.end());
         wanted.resize(std::min<std::size_t>(wanted.size(), 190));
         const int gained = cache.Share(seq, wanted);
@@ -197,7 +199,7 @@ void Program(unsigned seed, int n_blocks) {
       default: {
         const int n = std::min(cache.room(seq), static_cast<int>(random() % 50));
         if (cache.MissingBlocks(seq, n) > cache.n_available_blocks()) break;
-        const Text tokens = Continue(random, n);
+        const Text tokens = PrefixText(random, n);
         // Blocks are taken for all rows, those that do not stay included.
         const Text before = s.text;
         s.text.insert(s.text.end(), tokens.begin(), tokens.end());
@@ -218,20 +220,20 @@ void Program(unsigned seed, int n_blocks) {
 
 TEST(Prefixes, AreWhatAMapHoldsAfterRandomPrograms) {
   for (unsigned seed = 0; seed < 12; ++seed)
-    for (const int n_blocks : {7, 11, 28}) ASSERT_NO_FATAL_FAILURE(Program(seed, n_blocks));
+    for (const int n_blocks : {7, 11, 28}) ASSERT_NO_FATAL_FAILURE(PlayPrefixes(seed, n_blocks));
 }
 
 TEST(Prefixes, AreSharedInFullBlocksUpToWhereTextsPart) {
-  Cache cache(Shape(20));
+  Cache cache(PrefixShape(20));
   Text first;
-  Append(cache, 0, first, Tokens(100), 100);
+  Append(cache, 0, first, PrefixTokens(100), 100);
   EXPECT_EQ(cache.Share(1, first), 0) << "nothing was published";
   cache.Publish(0, first);
   for (int parts = 0; parts <= 100; ++parts) {
-    Text other = Tokens(100);
+    Text other = PrefixTokens(100);
     if (parts < 100) other[static_cast<std::size_t>(parts)] = 999;
-    const int full = std::min(parts, 96) / kBlock * kBlock;
-    ASSERT_EQ(cache.SharedBlocks(other), full / kBlock);
+    const int full = std::min(parts, 96) / kPrefixBlock * kPrefixBlock;
+    ASSERT_EQ(cache.SharedBlocks(other), full / kPrefixBlock);
     ASSERT_EQ(cache.Share(1, other), full);
     ASSERT_TRUE(
         std::equal(cache.Blocks(1).begin(), cache.Blocks(1).end(), cache.Blocks(0).begin()));
@@ -241,11 +243,11 @@ TEST(Prefixes, AreSharedInFullBlocksUpToWhereTextsPart) {
 }
 
 TEST(Prefixes, AreNotFoundByTheirOwnTokensAloneWhereWhatComesBeforeDiffers) {
-  Cache cache(Shape(20));
+  Cache cache(PrefixShape(20));
   Text first;
-  Append(cache, 0, first, Tokens(64), 64);
+  Append(cache, 0, first, PrefixTokens(64), 64);
   cache.Publish(0, first);
-  Text other = Tokens(64);
+  Text other = PrefixTokens(64);
   other[0] = 5;
   EXPECT_EQ(cache.Share(1, other), 0);
   const Text second_block(first.begin() + 32, first.end());
@@ -253,10 +255,10 @@ TEST(Prefixes, AreNotFoundByTheirOwnTokensAloneWhereWhatComesBeforeDiffers) {
 }
 
 TEST(Prefixes, OfEqualTextsAreKeptOnce) {
-  Cache cache(Shape(20));
+  Cache cache(PrefixShape(20));
   Text first, second;
-  Append(cache, 0, first, Tokens(70), 70);
-  Append(cache, 1, second, Tokens(70), 70);
+  Append(cache, 0, first, PrefixTokens(70), 70);
+  Append(cache, 1, second, PrefixTokens(70), 70);
   EXPECT_EQ(cache.n_free_blocks(), 14);
   cache.Publish(0, first);
   cache.Publish(1, second);
@@ -266,49 +268,49 @@ TEST(Prefixes, OfEqualTextsAreKeptOnce) {
 }
 
 TEST(Prefixes, ThatWereIdleLongestAreTakenFirstAndTheirEndsBeforeTheirBeginnings) {
-  Cache cache(Shape(4));
+  Cache cache(PrefixShape(4));
   Text older, younger;
-  Append(cache, 0, older, Tokens(64), 64);
-  Append(cache, 1, younger, Tokens(64, 500), 64);
+  Append(cache, 0, older, PrefixTokens(64), 64);
+  Append(cache, 1, younger, PrefixTokens(64, 500), 64);
   cache.Publish(0, older);
   cache.Publish(1, younger);
   cache.Truncate(0, 0);
   cache.Truncate(1, 0);
   EXPECT_EQ(cache.n_idle_blocks(), 4);
   Text third;
-  Append(cache, 2, third, Tokens(1, 900), 1);
+  Append(cache, 2, third, PrefixTokens(1, 900), 1);
   EXPECT_EQ(cache.n_idle_blocks(), 3);
-  EXPECT_EQ(cache.Share(0, Tokens(64)), 32) << "its second block was taken";
-  EXPECT_EQ(cache.Share(1, Tokens(64, 500)), 64);
+  EXPECT_EQ(cache.Share(0, PrefixTokens(64)), 32) << "its second block was taken";
+  EXPECT_EQ(cache.Share(1, PrefixTokens(64, 500)), 64);
   EXPECT_EQ(cache.n_available_blocks(), 0);
 }
 
 TEST(Prefixes, ThatWereUsedAgainCountAsYoung) {
-  Cache cache(Shape(3));
+  Cache cache(PrefixShape(3));
   for (const Token first : {0, 100, 200}) {
     Text text;
-    Append(cache, 0, text, Tokens(32, first), 32);
+    Append(cache, 0, text, PrefixTokens(32, first), 32);
     cache.Publish(0, text);
     cache.Truncate(0, 0);
   }
-  EXPECT_EQ(cache.Share(1, Tokens(32, 0)), 32);
+  EXPECT_EQ(cache.Share(1, PrefixTokens(32, 0)), 32);
   cache.Truncate(1, 0);
   Text text;
-  Append(cache, 0, text, Tokens(1, 900), 1);
-  EXPECT_EQ(cache.Share(1, Tokens(32, 100)), 0) << "the longest idle";
-  EXPECT_EQ(cache.Share(1, Tokens(32, 0)), 32);
+  Append(cache, 0, text, PrefixTokens(1, 900), 1);
+  EXPECT_EQ(cache.Share(1, PrefixTokens(32, 100)), 0) << "the longest idle";
+  EXPECT_EQ(cache.Share(1, PrefixTokens(32, 0)), 32);
 }
 
 TEST(Prefixes, AreSharedWithTextsOfTheSameSaltOnly) {
-  Cache cache(Shape(20));
+  Cache cache(PrefixShape(20));
   Text first, second;
-  Append(cache, 0, first, Tokens(96), 96);
+  Append(cache, 0, first, PrefixTokens(96), 96);
   cache.Publish(0, first, 7);
   for (const SaltId salt : {SaltId{0}, SaltId{6}, SaltId{8}, SaltId{7} + (SaltId{1} << 32)}) {
     EXPECT_EQ(cache.SharedBlocks(first, salt), 0) << salt;
     EXPECT_EQ(cache.Share(1, first, salt), 0) << salt;
   }
-  Append(cache, 1, second, Tokens(96), 96);
+  Append(cache, 1, second, PrefixTokens(96), 96);
   cache.Publish(1, second, 8);
   EXPECT_NE(cache.Blocks(0)[0], cache.Blocks(1)[0]) << "equal texts of two salts are two texts";
   EXPECT_NE(cache.Blocks(0)[2], cache.Blocks(1)[2]);
@@ -320,9 +322,9 @@ TEST(Prefixes, AreSharedWithTextsOfTheSameSaltOnly) {
 }
 
 TEST(PrefixesDeathTest, APublishedBlockIsNeverCut) {
-  Cache cache(Shape(4));
+  Cache cache(PrefixShape(4));
   Text text;
-  Append(cache, 0, text, Tokens(40), 40);
+  Append(cache, 0, text, PrefixTokens(40), 40);
   cache.Publish(0, text);
   cache.Truncate(0, 33);
   EXPECT_DEATH(cache.Truncate(0, 31), "");

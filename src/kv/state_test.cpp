@@ -12,16 +12,16 @@
 namespace foretoken::kv {
 namespace {
 
-constexpr int kRows = 9;
+constexpr int kStateRows = 9;
 
-TablesShape Shape() {
-  return {.n_sequences = 2, .max_positions = 400, .state_rows = kRows};
+TablesShape StateShape() {
+  return {.n_sequences = 2, .max_positions = 400, .state_rows = kStateRows};
 }
 
 // What a runner has of a sequence: a state, and the newest inputs by position.
 struct Kept {
   std::uint64_t state = 0;
-  std::vector<std::uint64_t> inputs = std::vector<std::uint64_t>(kRows);
+  std::vector<std::uint64_t> inputs = std::vector<std::uint64_t>(kStateRows);
 
   static std::uint64_t Next(std::uint64_t state, std::uint64_t input) {
     return (state ^ input) * 0x9E3779B97F4A7C15u + 1;
@@ -34,14 +34,14 @@ struct Kept {
     for (Pos p = s.state.from; p < s.first_position + s.n_rows; ++p) {
       if (p == s.state.to) state = now;
       const auto row = static_cast<std::size_t>(p - s.first_position);
-      now =
-          Next(now, p < s.first_position ? inputs[static_cast<std::size_t>(p % kRows)] : rows[row]);
+      now = Next(
+          now, p < s.first_position ? inputs[static_cast<std::size_t>(p % kStateRows)] : rows[row]);
       if (p >= s.first_position) results.push_back(now);
     }
     if (s.state.to == s.first_position + s.n_rows) state = now;
     for (Pos p = s.state.to; p < s.first_position + s.n_rows; ++p)
       if (p >= s.first_position)
-        inputs[static_cast<std::size_t>(p % kRows)] =
+        inputs[static_cast<std::size_t>(p % kStateRows)] =
             rows[static_cast<std::size_t>(p - s.first_position)];
     return results;
   }
@@ -54,7 +54,7 @@ std::uint64_t Reread(const std::vector<std::uint64_t>& text) {
 }
 
 TEST(States, HoldWhatWasCommittedThroughRandomPrograms) {
-  BlockTables tables(Shape());
+  BlockTables tables(StateShape());
   std::vector<Kept> kept(2);
   std::vector<std::vector<std::uint64_t>> texts(2);
   std::mt19937 random(7);
@@ -70,7 +70,7 @@ TEST(States, HoldWhatWasCommittedThroughRandomPrograms) {
       continue;
     }
     const int certain = random() % 3 == 0 ? static_cast<int>(random() % 30) : 1 - random() % 2,
-              drafts = static_cast<int>(random() % kRows), n = certain + drafts;
+              drafts = static_cast<int>(random() % kStateRows), n = certain + drafts;
     if (n == 0 || n > tables.room(seq)) {
       text.resize(static_cast<std::size_t>(tables.Truncate(seq, 0)));
       continue;
@@ -81,7 +81,7 @@ TEST(States, HoldWhatWasCommittedThroughRandomPrograms) {
         .seq = seq, .n_rows = n, .first_position = tables.length(seq), .n_certain = certain};
     Transaction transaction(tables, {&segment, 1});
     ASSERT_LE(segment.state.from, segment.first_position);
-    ASSERT_LE(segment.first_position + n - segment.state.to, kRows);
+    ASSERT_LE(segment.first_position + n - segment.state.to, kStateRows);
     const auto results = kept[static_cast<std::size_t>(seq)].Run(segment, rows);
     std::vector<std::uint64_t> whole = text;
     for (int i = 0; i < n; ++i) {
@@ -97,7 +97,7 @@ TEST(States, HoldWhatWasCommittedThroughRandomPrograms) {
 }
 
 TEST(States, TakeInCertainRowsAtOnceAndDraftsWhenTheyAreCommitted) {
-  BlockTables tables(Shape());
+  BlockTables tables(StateShape());
   const auto move = [&](int n_rows, int n_certain, int kept) {
     Segment segment{.n_rows = n_rows, .first_position = tables.length(0), .n_certain = n_certain};
     Transaction transaction(tables, {&segment, 1});
@@ -111,7 +111,7 @@ TEST(States, TakeInCertainRowsAtOnceAndDraftsWhenTheyAreCommitted) {
 }
 
 TEST(States, ForgetAllPositionsWhereTheyHaveTakenInOneThatIsTakenBack) {
-  BlockTables tables(Shape());
+  BlockTables tables(StateShape());
   Segment segment{.n_rows = 40, .n_certain = 35};
   const int all = 40;
   Transaction(tables, {&segment, 1}).Commit({&all, 1});
@@ -122,7 +122,7 @@ TEST(States, ForgetAllPositionsWhereTheyHaveTakenInOneThatIsTakenBack) {
 }
 
 TEST(States, KeepSequencesFromSharingBlocksWhereThereAreNoCopies) {
-  BlockTables tables(Shape());
+  BlockTables tables(StateShape());
   const std::vector<Token> text(64, 5);
   Segment segment{.n_rows = 64, .n_certain = 64};
   const int all = 64;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kWindow = 40;
 
-TablesShape Shape(int n_sequences = 3, int max_positions = 1600) {
+TablesShape WindowShape(int n_sequences = 3, int max_positions = 1600) {
   return {.n_sequences = n_sequences,
           .max_positions = max_positions,
           .window = kWindow,
@@ -34,9 +34,9 @@ std::vector<std::uint64_t> RowsOf(std::span<const Token> text) {
 }
 
 // The memories that a runner would have, and texts that are read in passes.
-class Program {
+class WindowProgram {
  public:
-  explicit Program(const TablesShape& shape)
+  explicit WindowProgram(const TablesShape& shape)
       : tables(shape),
         memory_(static_cast<std::size_t>(tables.n_blocks() * tensor::kKvBlock)),
         window_memory_(static_cast<std::size_t>(shape.n_window_blocks() * tensor::kKvBlock)) {
@@ -98,7 +98,7 @@ class Program {
 };
 
 TEST(Windows, KeepWhatIsSeenThroughRandomPrograms) {
-  Program program(Shape());
+  WindowProgram program(WindowShape());
   BlockTables& tables = program.tables;
   std::mt19937 random(7);
   std::vector<int> published_length(3), longest(3);
@@ -137,17 +137,17 @@ TEST(Windows, KeepWhatIsSeenThroughRandomPrograms) {
 }
 
 TEST(Windows, TakeFewerBlocksThanTheTextHas) {
-  const TablesShape shape = Shape(1);
+  const TablesShape shape = WindowShape(1);
   EXPECT_EQ(shape.n_blocks(), 50);
   EXPECT_GT(shape.n_window_blocks(), 0);
   EXPECT_LT(shape.n_window_blocks(), 15);
   // Where the context is short, nothing would be saved.
-  EXPECT_EQ(Shape(1, 256).n_window_blocks(), 0);
+  EXPECT_EQ(WindowShape(1, 256).n_window_blocks(), 0);
   EXPECT_EQ((TablesShape{.max_positions = 1600}).n_window_blocks(), 0);
 }
 
 TEST(Windows, LetTheEndOfATextBeShared) {
-  Program program(Shape(2));
+  WindowProgram program(WindowShape(2));
   EXPECT_EQ(program.Begin(0, 0, 1300), 0);
   program.ReadToTheEnd(0);
   program.tables.Truncate(0, 0);
@@ -157,7 +157,7 @@ TEST(Windows, LetTheEndOfATextBeShared) {
 }
 
 TEST(Windows, DoNotLetATextBeSharedUpToWhereTheyAreDropped) {
-  Program program(Shape(2));
+  WindowProgram program(WindowShape(2));
   program.Begin(0, 0, 1300);
   program.ReadToTheEnd(0);
   program.tables.Truncate(0, 0);
@@ -168,7 +168,7 @@ TEST(Windows, DoNotLetATextBeSharedUpToWhereTheyAreDropped) {
 }
 
 TEST(Windows, ForgetATextThatIsCutTooFarBack) {
-  Program program(Shape(1));
+  WindowProgram program(WindowShape(1));
   program.Begin(0, 0, 1000);
   while (!program.AtEnd(0)) program.Read(0, 50, 50);
   EXPECT_EQ(program.tables.Truncate(0, 1000 - TablesShape::kRollback),

@@ -58,7 +58,7 @@ const MetadataValue kTexts = std::vector<std::string>{"8", "8"};  // no key is r
 
 // Values that a key which is read by these functions cannot have.
 Values BadValues(const std::set<std::string>& how) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   Values bad = {kTexts, std::vector<double>{8, 8}};
   const auto add = [&](const Values& more) { bad.insert(bad.end(), more.begin(), more.end()); };
   if (how.contains("String")) {
@@ -67,7 +67,7 @@ Values BadValues(const std::set<std::string>& how) {
   }
   bad.emplace_back(std::string("8"));
   if (how.contains("Positive") || how.contains("NotNegative")) {
-    add({-1.0, std::nan(""), kInf, -kInf, 1e300, std::int64_t{-1}, kHuge,
+    add({-1.0, std::nan(""), infinity, -infinity, 1e300, std::int64_t{-1}, kHuge,
          std::vector<std::int64_t>{1, 1}});
     if (how.contains("Positive")) add({0.0, std::int64_t{0}});
     return bad;
@@ -76,7 +76,7 @@ Values BadValues(const std::set<std::string>& how) {
     add({std::int64_t{1}, std::int64_t{2}, 1.0, std::vector<std::int64_t>{1}});
     return bad;
   }
-  add({std::int64_t{-1}, -kHuge, kHuge, 8.0, std::nan(""), kInf});
+  add({std::int64_t{-1}, -kHuge, kHuge, 8.0, std::nan(""), infinity});
   // Where a key is read as a plain number first, 0 says that there is nothing of its kind.
   if (!how.contains("Int")) bad.emplace_back(std::int64_t{0});
   const bool is_list = how.contains("SizesByLayer") || how.contains("Ints");

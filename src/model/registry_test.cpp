@@ -11,7 +11,7 @@
 namespace foretoken::model {
 namespace {
 
-formats::Metadata Of(const std::string& architecture, int blocks) {
+formats::Metadata KeysOf(const std::string& architecture, int blocks) {
   formats::Metadata m;
   m.Set("general.architecture", architecture);
   m.Set(architecture + ".block_count", std::int64_t{blocks});
@@ -24,7 +24,7 @@ formats::Metadata Of(const std::string& architecture, int blocks) {
 }
 
 formats::Metadata Llama() {
-  return Of("llama", 2);
+  return KeysOf("llama", 2);
 }
 
 // The windows of the layers.
@@ -99,7 +99,7 @@ TEST(Registry, ReadsListsByLayer) {
 }
 
 TEST(Registry, ReadsWindowsByPeriodOrByLayer) {
-  auto m = Of("gemma2", 4);
+  auto m = KeysOf("gemma2", 4);
   EXPECT_EQ(WindowsOf(m), (std::vector<int>{0, 0, 0, 0}));
   m.Set("gemma2.attention.sliding_window", std::int64_t{9});
   EXPECT_EQ(WindowsOf(m), (std::vector<int>{9, 0, 9, 0}));
@@ -112,7 +112,7 @@ TEST(Registry, ReadsWindowsByPeriodOrByLayer) {
 }
 
 TEST(Registry, GivesWindowLayersARotationOfTheirOwn) {
-  auto m = Of("gemma3", 6);
+  auto m = KeysOf("gemma3", 6);
   m.Set("gemma3.attention.sliding_window", std::int64_t{9});
   m.Set("gemma3.rope.freq_base", 1e6);
   m.Set("gemma3.rope.scaling.type", std::string("linear"));
@@ -130,7 +130,7 @@ TEST(Registry, GivesWindowLayersARotationOfTheirOwn) {
 
 TEST(Registry, RefusesKeysOfWindowsAndCapsThatCannotBe) {
   const auto code = [](const char* key, formats::MetadataValue value) {
-    auto m = Of("gemma2", 4);
+    auto m = KeysOf("gemma2", 4);
     m.Set("gemma2.attention.sliding_window", std::int64_t{9});
     m.Set(key, std::move(value));
     const auto config = ConfigFromMetadata(m);
@@ -150,7 +150,7 @@ TEST(Registry, RefusesKeysOfWindowsAndCapsThatCannotBe) {
 TEST(Registry, RefusesScalesOfPositionsThatCannotBe) {
   for (const char* key : {"attention.temperature_scale", "rope.scaling.yarn_log_multiplier"})
     for (const double value : {-1.0, std::nan(""), 1e300}) {
-      auto m = Of("mistral3", 2);
+      auto m = KeysOf("mistral3", 2);
       m.Set(std::string("mistral3.") + key, value);
       const auto config = ConfigFromMetadata(m);
       ASSERT_FALSE(config) << key << " " << value;
@@ -160,7 +160,7 @@ TEST(Registry, RefusesScalesOfPositionsThatCannotBe) {
 
 TEST(Registry, GivesLocalLayersOfGemma4HeadsOfTheirOwn) {
   const auto with = [](const char* key, formats::MetadataValue value) {
-    auto m = Of("gemma4", 2);
+    auto m = KeysOf("gemma4", 2);
     m.Set("gemma4.attention.key_length", std::int64_t{32});
     m.Set("gemma4.attention.sliding_window", std::int64_t{9});
     m.Set("gemma4.attention.sliding_window_pattern", std::vector<std::int64_t>{1, 0});
@@ -192,7 +192,7 @@ TEST(Registry, GivesLocalLayersOfGemma4HeadsOfTheirOwn) {
 
 // Six layers: two with a window, one without, twice.
 Result<ModelConfig> SixLayers(const char* key, formats::MetadataValue value) {
-  auto m = Of("gemma4", 6);
+  auto m = KeysOf("gemma4", 6);
   m.Set("gemma4.attention.sliding_window", std::int64_t{9});
   m.Set("gemma4.attention.sliding_window_pattern", std::vector<std::int64_t>{1, 1, 0, 1, 1, 0});
   m.Set("gemma4.attention.shared_kv_layers", std::int64_t{3});
@@ -232,7 +232,7 @@ TEST(Registry, RefusesSharedCachesAndLayerInputsThatCannotBe) {
 }
 
 TEST(Registry, PutsExpertsOfGemma4BesideTheDensePart) {
-  auto m = Of("gemma4", 2);
+  auto m = KeysOf("gemma4", 2);
   m.Set("gemma4.expert_count", std::int64_t{8});
   m.Set("gemma4.expert_used_count", std::int64_t{3});
   m.Set("gemma4.expert_feed_forward_length", std::int64_t{48});
@@ -329,7 +329,7 @@ TEST(Registry, ReadsTheKeysOfAMixture) {
 }
 
 // older: with the lengths of heads under the keys that all architectures have.
-formats::Metadata Latent(bool older = false) {
+formats::Metadata LatentKeys(bool older = false) {
   formats::Metadata m;
   m.Set("general.architecture", std::string("deepseek2"));
   const auto set = [&m](const char* key, int value) {
@@ -353,7 +353,7 @@ formats::Metadata Latent(bool older = false) {
 }
 
 TEST(Registry, ReadsTheKeysOfLatentAttention) {
-  auto m = Latent();
+  auto m = LatentKeys();
   auto config = ConfigFromMetadata(m);
   ASSERT_TRUE(config) << config.error().message;
   const auto* latent = std::get_if<LatentAttentionConfig>(&config->layers[2].mixer);
@@ -394,7 +394,7 @@ TEST(Registry, ReadsTheKeysOfLatentAttention) {
 
 TEST(Registry, RefusesLatentAttentionThatCannotBe) {
   const auto message_after = [](const char* key, std::int64_t value) {
-    auto m = Latent();
+    auto m = LatentKeys();
     m.Set(std::string("deepseek2.") + key, value);
     const auto config = ConfigFromMetadata(m);
     return config ? std::string() : config.error().message;
@@ -412,7 +412,7 @@ TEST(Registry, RefusesLatentAttentionThatCannotBe) {
   for (const auto& [key, value] : cases)
     EXPECT_NE(message_after(key, value), "") << key << " " << value;
   // The rank is not a multiple of 32.
-  auto m = Latent();
+  auto m = LatentKeys();
   m.Set("deepseek2.attention.kv_lora_rank", std::int64_t{40});
   m.Set("deepseek2.attention.key_length", std::int64_t{56});
   EXPECT_EQ(ConfigFromMetadata(m).error().message,
@@ -420,7 +420,8 @@ TEST(Registry, RefusesLatentAttentionThatCannotBe) {
 }
 
 TEST(Registry, ReadsTheOlderKeysOfLatentAttention) {
-  const auto config = ConfigFromMetadata(Latent(true)), newer = ConfigFromMetadata(Latent());
+  const auto config = ConfigFromMetadata(LatentKeys(true)),
+             newer = ConfigFromMetadata(LatentKeys());
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->layers[0].mixer, newer->layers[0].mixer);
 }

@@ -12,7 +12,7 @@ using Tokens = std::vector<Token>;
 
 // Ids: 0 <unk>, 1 <s>, 2 </s>, 3 to 258 bytes, then these.
 constexpr Token kFirst = 259;
-std::unique_ptr<Tokenizer> Vocabulary() {
+std::unique_ptr<Tokenizer> FrequentVocabulary() {
   return Load(SpmMetadata({{"he", -1},
                            {"ll", -2},
                            {"hell", -3},
@@ -29,7 +29,7 @@ bool Has(const Tokens& tokens, Token token) {
 }
 
 TEST(FrequentTokens, AreAsManyAsAskedForAndAscend) {
-  const auto tokenizer = Vocabulary();
+  const auto tokenizer = FrequentVocabulary();
   for (const int n : {1, 5, 100, 268}) {
     const Tokens tokens = FrequentTokens(*tokenizer, n, "hello");
     EXPECT_EQ(tokens.size(), static_cast<std::size_t>(n));
@@ -39,17 +39,17 @@ TEST(FrequentTokens, AreAsManyAsAskedForAndAscend) {
 }
 
 TEST(FrequentTokens, AreAllWhereMoreAreAskedForThanThereAre) {
-  const auto tokenizer = Vocabulary();
+  const auto tokenizer = FrequentVocabulary();
   EXPECT_EQ(FrequentTokens(*tokenizer, 5000, "").size(), 268u);
 }
 
 TEST(FrequentTokens, HoldTheEnds) {
-  const auto tokenizer = Vocabulary();
+  const auto tokenizer = FrequentVocabulary();
   EXPECT_EQ(FrequentTokens(*tokenizer, 1, "hello"), Tokens{2});
 }
 
 TEST(FrequentTokens, ComeFromTheSampleByFrequency) {
-  const auto tokenizer = Vocabulary();
+  const auto tokenizer = FrequentVocabulary();
   // "he" three times, "." once: with room for the end and one more, "he" is chosen.
   EXPECT_EQ(FrequentTokens(*tokenizer, 2, "hehehe."), (Tokens{2, kFirst}));
   const Tokens three = FrequentTokens(*tokenizer, 4, "hehehe.");
@@ -57,7 +57,7 @@ TEST(FrequentTokens, ComeFromTheSampleByFrequency) {
 }
 
 TEST(FrequentTokens, PreferAsciiCharactersToTheOrderOfIds) {
-  const auto tokenizer = Vocabulary();
+  const auto tokenizer = FrequentVocabulary();
   // 128 byte tokens and five tokens of the vocabulary are one ASCII character each.
   const Tokens tokens = FrequentTokens(*tokenizer, 1 + 128 + 5, "");
   for (const Token token : {3, 5, 6, 7, 8}) EXPECT_TRUE(Has(tokens, kFirst + token)) << token;

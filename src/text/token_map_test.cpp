@@ -10,7 +10,7 @@
 namespace foretoken::text {
 namespace {
 
-std::unique_ptr<Tokenizer> Of(const std::vector<TestToken>& tokens) {
+std::unique_ptr<Tokenizer> MappedTokenizer(const std::vector<TestToken>& tokens) {
   return *Tokenizer::Load(SpmMetadata(tokens));
 }
 // Ids of the tokens that are given to Of.
@@ -28,8 +28,8 @@ Token CounterpartOf(const TokenMap& map, Token target) {
 }
 
 TEST(TokenMap, TokensOfTheSameBytesArePairs) {
-  const auto target = Of({{"a"}, {"b"}, {"ab"}, {"abc"}}),
-             draft = Of({{"ab"}, {"c"}, {"b"}, {"a"}});
+  const auto target = MappedTokenizer({{"a"}, {"b"}, {"ab"}, {"abc"}}),
+             draft = MappedTokenizer({{"ab"}, {"c"}, {"b"}, {"a"}});
   const TokenMap map = MapTokens(*target, *draft);
   EXPECT_EQ(map.target, target->vocabulary_size());
   EXPECT_EQ(map.draft, draft->vocabulary_size());
@@ -44,17 +44,17 @@ TEST(TokenMap, TokensOfTheSameBytesArePairs) {
 }
 
 TEST(TokenMap, NoTokenComesTwiceAndEveryOneHasItsBytes) {
-  const auto target = Of({{"a"},
-                          {"xyz"},
-                          {"\xe2\x96\x81"
-                           "the"},
-                          {"a"},
-                          {"\xc3\xa9"}});
-  const auto draft = Of({{"\xe2\x96\x81"
-                          "the"},
-                         {"x"},
-                         {"a"},
-                         {"a"}});
+  const auto target = MappedTokenizer({{"a"},
+                                       {"xyz"},
+                                       {"\xe2\x96\x81"
+                                        "the"},
+                                       {"a"},
+                                       {"\xc3\xa9"}});
+  const auto draft = MappedTokenizer({{"\xe2\x96\x81"
+                                       "the"},
+                                      {"x"},
+                                      {"a"},
+                                      {"a"}});
   const TokenMap map = MapTokens(*target, *draft);
   std::set<Token> of_target, of_draft;
   for (const TokenMap::Pair& pair : map.pairs) {
@@ -72,8 +72,8 @@ TEST(TokenMap, NoTokenComesTwiceAndEveryOneHasItsBytes) {
 }
 
 TEST(TokenMap, TextAndControlTokensAreNoPairs) {
-  const auto target = Of({{"<|end|>", 0, 3}, {"<|x|>", 0, 3}, {"<|y|>", 0, 1}});
-  const auto draft = Of({{"<|y|>", 0, 3}, {"<|end|>", 0, 3}});
+  const auto target = MappedTokenizer({{"<|end|>", 0, 3}, {"<|x|>", 0, 3}, {"<|y|>", 0, 1}});
+  const auto draft = MappedTokenizer({{"<|y|>", 0, 3}, {"<|end|>", 0, 3}});
   const TokenMap map = MapTokens(*target, *draft);
   EXPECT_EQ(CounterpartOf(map, Own(0)), Own(1));
   EXPECT_EQ(CounterpartOf(map, Own(1)), kNoToken);

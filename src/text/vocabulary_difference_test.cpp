@@ -8,7 +8,7 @@
 namespace foretoken::text {
 namespace {
 
-std::unique_ptr<text::Tokenizer> Of(int n, const std::string& special) {
+std::unique_ptr<text::Tokenizer> ComparedTokenizer(int n, const std::string& special) {
   std::vector<text::TestToken> tokens;
   for (int i = 0; i < n; ++i) tokens.push_back({"t" + std::to_string(i)});
   tokens[3].text = special;
@@ -16,8 +16,8 @@ std::unique_ptr<text::Tokenizer> Of(int n, const std::string& special) {
 }
 
 TEST(VocabularyDifference, CountsWhatIsSharedAndNamesTheRest) {
-  const auto target = Of(40, "<|end|>"), same = Of(40, "<|end|>"), shorter = Of(30, "<|stop|>"),
-             longer = Of(50, "<|end|>");
+  const auto target = ComparedTokenizer(40, "<|end|>"), same = ComparedTokenizer(40, "<|end|>"),
+             shorter = ComparedTokenizer(30, "<|stop|>"), longer = ComparedTokenizer(50, "<|end|>");
   const auto equal = CompareVocabularies(*target, *same);
   EXPECT_TRUE(equal.same());
   EXPECT_EQ(equal.obstacle(), "");
@@ -36,7 +36,8 @@ TEST(VocabularyDifference, CountsWhatIsSharedAndNamesTheRest) {
 
 // A file's texts may be of any length, and hold what a terminal obeys.
 TEST(VocabularyDifference, NamesTextsShort) {
-  const auto target = Of(40, "<|end|>"), hostile = Of(40, "\x1b[31m" + std::string(70'000, 'a'));
+  const auto target = ComparedTokenizer(40, "<|end|>"),
+             hostile = ComparedTokenizer(40, "\x1b[31m" + std::string(70'000, 'a'));
   const std::string text = CompareVocabularies(*target, *hostile).Describe();
   EXPECT_LT(text.size(), 250u);
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;

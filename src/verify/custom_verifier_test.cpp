@@ -15,8 +15,8 @@
 namespace foretoken::verify {
 namespace {
 
-constexpr int kVocabulary = 1024;
-constexpr double kBound = 30;
+constexpr int kCustomVocabulary = 1024;
+constexpr double kCustomBound = 30;
 
 using Rule = std::function<Verdict(DraftsToVerify&)>;
 
@@ -32,7 +32,7 @@ class Own final : public foretoken::Verifier {
   bool lossless_;
 };
 
-CustomVerifier Custom(Rule rule, bool lossless = true, int vocabulary = kVocabulary,
+CustomVerifier Custom(Rule rule, bool lossless = true, int vocabulary = kCustomVocabulary,
                       std::vector<std::string>* faults = nullptr) {
   return {std::make_shared<Own>(std::move(rule), lossless),
           {.vocabulary = vocabulary, .on_fault = [faults](std::string what) {
@@ -56,7 +56,7 @@ Verdict OwnResidual(DraftsToVerify& draft) {
 }
 
 // Accepts with p and recovers from all of p: the known fault.
-Verdict Biased(DraftsToVerify& draft) {
+Verdict BiasedRule(DraftsToVerify& draft) {
   for (int i = 0; i < draft.length(); ++i) {
     const auto p = draft.TargetDistribution(i);
     const auto d = static_cast<std::size_t>(draft.tokens()[static_cast<std::size_t>(i)]);
@@ -66,9 +66,9 @@ Verdict Biased(DraftsToVerify& draft) {
   return {draft.length(), draft.Sample(draft.length())};
 }
 
-Experiment Plain(Drafts drafts, SamplingParameters s = {}) {
+Experiment CustomExperiment(Drafts drafts, SamplingParameters s = {}) {
   return {.parameters = std::move(s),
-          .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
+          .logits = sampling::LogitsOf(HeadAndTail(kCustomVocabulary)),
           .drafts = std::move(drafts)};
 }
 
@@ -81,21 +81,21 @@ TEST(CustomVerifier, AnExactRuleOfAProgramsOwnCommitsTheTargetsLaw) {
   for (const auto& parameters : {SamplingParameters(), SamplingParameters{.top_p = 0.8f},
                                  SamplingParameters{.temperature = 0.7f, .top_k = 4}})
     for (const auto& drafts :
-         {UniformOverHead(kVocabulary), FarFromTheTarget(kVocabulary), Drafts()}) {
-      const double chi = ChiSquareOf(Plain(drafts, parameters), OwnResidual);
+         {UniformOverHead(kCustomVocabulary), FarFromTheTarget(kCustomVocabulary), Drafts()}) {
+      const double chi = ChiSquareOf(CustomExperiment(drafts, parameters), OwnResidual);
       std::printf("  chi-square %6.2f  own residual\n", chi);
-      EXPECT_LT(chi, kBound);
+      EXPECT_LT(chi, kCustomBound);
     }
 }
 
 TEST(CustomVerifier, ABiasedRuleFailsTheSameTest) {
-  const double chi = ChiSquareOf(Plain(UniformOverHead(kVocabulary)), Biased);
+  const double chi = ChiSquareOf(CustomExperiment(UniformOverHead(kCustomVocabulary)), BiasedRule);
   std::printf("  chi-square %6.2f  own biased rule\n", chi);
   EXPECT_GT(chi, 100);
 }
 
 TEST(CustomVerifier, SeesWhatForetokensOwnRulesSee) {
-  auto e = Plain(UniformOverHead(kVocabulary));
+  auto e = CustomExperiment(UniformOverHead(kCustomVocabulary));
   e.n_drafts = 3;
   const auto match = Custom([](DraftsToVerify& draft) -> Verdict {
     for (int i = 0;; ++i) {

@@ -11,8 +11,8 @@
 namespace foretoken::verify {
 namespace {
 
-constexpr int kVocabulary = 1024;
-constexpr double kBound = 30;       // 5 degrees of freedom: p = 1.5e-5
+constexpr int kSuiteVocabulary = 1024;
+constexpr double kSuiteBound = 30;  // 5 degrees of freedom: p = 1.5e-5
 constexpr double kPairsBound = 80;  // 35 degrees of freedom: p = 2e-5
 
 struct Case {
@@ -104,15 +104,15 @@ std::vector<double> Joint(const Experiment& e, int n) {
 
 TEST_P(LosslessVerifier, CommitsTheLawOfPlainDecoding) {
   for (const auto& law : Laws())
-    for (const auto& [drafts_name, drafts] : ManyDrafts(kVocabulary)) {
+    for (const auto& [drafts_name, drafts] : ManyDrafts(kSuiteVocabulary)) {
       const Experiment e{.parameters = Own(law.parameters),
-                         .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
+                         .logits = sampling::LogitsOf(HeadAndTail(kSuiteVocabulary)),
                          .drafts = drafts,
                          .rounds = Rounds()};
       const double chi = sampling::ChiSquare(Play(e, VerifyOf(*verifier_)).committed[0],
                                              Buckets(Expected(e, e.prompt, 0)));
       Report(std::string(law.name) + ", " + drafts_name, chi);
-      EXPECT_LT(chi, kBound) << law.name << ", drafts " << drafts_name;
+      EXPECT_LT(chi, kSuiteBound) << law.name << ", drafts " << drafts_name;
     }
 }
 
@@ -180,13 +180,13 @@ TEST_P(LosslessVerifier, GivesTextsTheirLawOverManyRounds) {
 
 TEST_P(AnyVerifier, DrawsBonusTokensFromTheProcessedLaw) {
   Experiment e{.parameters = Own({.temperature = 0.8f, .top_k = 4, .logit_bias = {}}),
-               .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
-               .drafts = UniformOverHead(kVocabulary)};
+               .logits = sampling::LogitsOf(HeadAndTail(kSuiteVocabulary)),
+               .drafts = UniformOverHead(kSuiteVocabulary)};
   const auto tally = Play(e, VerifyOf(*verifier_));
   const double chi = sampling::ChiSquare(tally.bonus, Buckets(Expected(e, e.prompt, 0)));
   Report("bonus", chi);
   EXPECT_GT(tally.accepted, 1000);
-  EXPECT_LT(chi, kBound);
+  EXPECT_LT(chi, kSuiteBound);
 }
 
 TEST_P(LosslessVerifier, NeverCommitsATokenOutsideTheNucleus) {

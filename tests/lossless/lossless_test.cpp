@@ -18,7 +18,7 @@
 namespace foretoken {
 namespace {
 
-struct Pair {
+struct FamilyPair {
   std::string name, target;
   std::map<std::string, std::string> drafts;  // by method; portfolio here is the lookups alone
   bool large = false;  // scalar code would take minutes: it is tried on the others
@@ -34,14 +34,14 @@ struct Pair {
 
 // Synthetic pairs (a draft is its target with noise), the bundled models, and another real small
 // pair if it is available.
-const std::vector<Pair>& Pairs() {
-  static const std::vector<Pair> pairs = [] {
+const std::vector<FamilyPair>& Pairs() {
+  static const std::vector<FamilyPair> pairs = [] {
     using tensor::DType;
     const std::string folder = fixtures::TemporaryFolder();
-    std::vector<Pair> made;
+    std::vector<FamilyPair> made;
     const auto add = [&](std::string name, fixtures::TinyModelOptions options,
                          fixtures::TinyHeadOptions eagle) {
-      Pair& pair = made.emplace_back();
+      FamilyPair& pair = made.emplace_back();
       pair.name = std::move(name);
       pair.target = fixtures::WriteTinyModel(folder, options);
       eagle.target = options;
@@ -148,9 +148,9 @@ const std::vector<Pair>& Pairs() {
   return pairs;
 }
 
-std::unique_ptr<Engine> Open(const Pair& pair, const std::string& method, const std::string& isa,
-                             int threads, int sequences,
-                             VerifyStrategy strategy = VerifyStrategy::kAuto) {
+std::unique_ptr<Engine> OpenPair(const FamilyPair& pair, const std::string& method,
+                                 const std::string& isa, int threads, int sequences,
+                                 VerifyStrategy strategy = VerifyStrategy::kAuto) {
   EngineOptions options{
       .model = pair.target,
       .speculative = {.method = method, .strategy = strategy, .controller = "fixed"},
@@ -163,7 +163,7 @@ std::unique_ptr<Engine> Open(const Pair& pair, const std::string& method, const 
   return std::move(*engine);
 }
 
-std::vector<Request> Requests(float temperature, int n) {
+std::vector<Request> PairRequests(float temperature, int n) {
   std::vector<Request> requests(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Request& r = requests[i];
@@ -190,7 +190,7 @@ std::vector<Request> Predicted(std::vector<Request> requests,
   return requests;
 }
 
-void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
+void ExpectSameCompletion(const Completion& a, const Completion& b, const std::string& where) {
   ASSERT_EQ(a.token_ids, b.token_ids) << where;
   ASSERT_EQ(a.text, b.text) << where;
   ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
@@ -216,28 +216,28 @@ std::vector<std::string> Isas() {
 
 TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
   std::map<std::string, std::int64_t> accepted;  // by method; 0 would mean that nothing was tested
-  for (const Pair& pair : Pairs()) {
+  for (const FamilyPair& pair : Pairs()) {
     // Plain decoding with the first instruction set and one thread; all others must be equal.
     std::vector<Completion> first;
     std::map<std::string, std::int64_t> drafts;  // accepted, by method, K and request
     for (const std::string& isa : Isas())
       for (const int threads : {1, 2}) {
         if (pair.large && isa == "scalar") continue;
-        const auto plain_engine = Open(pair, "none", isa, threads, 1);
-        const auto plain = GenerateAll(*plain_engine, Requests(0, 2), 0);
-        const auto requests = Predicted(Requests(0, 2), plain);
+        const auto plain_engine = OpenPair(pair, "none", isa, threads, 1);
+        const auto plain = GenerateAll(*plain_engine, PairRequests(0, 2), 0);
+        const auto requests = Predicted(PairRequests(0, 2), plain);
         if (first.empty()) first = plain;
         for (std::size_t i = 0; i < plain.size(); ++i)
-          ExpectSame(plain[i], first[i],
-                     fmt::format("{} plain {} {} threads", pair.name, isa, threads));
+          ExpectSameCompletion(plain[i], first[i],
+                               fmt::format("{} plain {} {} threads", pair.name, isa, threads));
         for (const std::string& method : pair.methods()) {
           if (threads > 1 && !pair.drafts.contains(method)) continue;  // lookups have no passes
-          const auto engine = Open(pair, method, isa, threads, 1);
+          const auto engine = OpenPair(pair, method, isa, threads, 1);
           // Scalar code takes one row after the other: three lengths are as good as eight.
           for (int k = 1; k <= 8; k += pair.large || isa == "scalar" ? 3 : 1) {
             const auto completions = GenerateAll(*engine, requests, k);
             for (std::size_t i = 0; i < plain.size(); ++i) {
-              ExpectSame(
+              ExpectSameCompletion(
                   completions[i], plain[i],
                   fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
               // Drafters are exact too: each instruction set proposes the same.
@@ -261,47 +261,48 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
 
 TEST(Lossless, BatchesGivePlainTextAtEveryDraftLengthOnEveryInstructionSet) {
   for (std::size_t at = 0; at < 3; ++at) {
-    const Pair& pair = Pairs()[at];
-    const auto plain = GenerateAll(*Open(pair, "none", "", 1, 1), Requests(0, 7), 0);
-    const auto requests = Predicted(Requests(0, 7), plain);
+    const FamilyPair& pair = Pairs()[at];
+    const auto plain = GenerateAll(*OpenPair(pair, "none", "", 1, 1), PairRequests(0, 7), 0);
+    const auto requests = Predicted(PairRequests(0, 7), plain);
     for (const std::string& isa : Isas())
       for (const std::string& method : pair.methods())
         for (const int batch : {2, 7}) {
-          const auto engine = Open(pair, method, isa, 1, batch);
+          const auto engine = OpenPair(pair, method, isa, 1, batch);
           for (const int k : {1, 3, 8}) {
             const auto completions = GenerateAll(*engine, requests, k);
             for (std::size_t i = 0; i < plain.size(); ++i)
-              ExpectSame(completions[i], plain[i],
-                         fmt::format("{} {} {} batch {} K {} request {}", pair.name, method, isa,
-                                     batch, k, i));
+              ExpectSameCompletion(completions[i], plain[i],
+                                   fmt::format("{} {} {} batch {} K {} request {}", pair.name,
+                                               method, isa, batch, k, i));
           }
         }
   }
 }
 
 TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
-  for (const Pair& pair : Pairs())
+  for (const FamilyPair& pair : Pairs())
     for (const float temperature : {0.0f, 0.8f}) {
-      const auto requests =
-          Predicted(Requests(temperature, 7),
-                    GenerateAll(*Open(pair, "none", "", 2, 1), Requests(temperature, 7), 0));
+      const auto requests = Predicted(
+          PairRequests(temperature, 7),
+          GenerateAll(*OpenPair(pair, "none", "", 2, 1), PairRequests(temperature, 7), 0));
       for (const std::string& method : pair.methods()) {
-        const auto alone = GenerateAll(*Open(pair, method, "", 2, 1), requests, 3);
+        const auto alone = GenerateAll(*OpenPair(pair, method, "", 2, 1), requests, 3);
         for (const int batch : {2, 7}) {
-          const auto batch_engine = Open(pair, method, "", 2, batch);
+          const auto batch_engine = OpenPair(pair, method, "", 2, batch);
           const auto together = GenerateAll(*batch_engine, requests, 3);
           for (std::size_t i = 0; i < alone.size(); ++i)
-            ExpectSame(together[i], alone[i],
-                       fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
+            ExpectSameCompletion(
+                together[i], alone[i],
+                fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
         }
       }
     }
 }
 
 TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
-  for (const Pair& pair : Pairs()) {
-    const auto plain_engine = Open(pair, "none", "", 2, 1);
-    auto requests = Requests(0.8f, 12);
+  for (const FamilyPair& pair : Pairs()) {
+    const auto plain_engine = OpenPair(pair, "none", "", 2, 1);
+    auto requests = PairRequests(0.8f, 12);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (i % 3 == 1)
         requests[i].sampling.top_p = 0.9f, requests[i].sampling.repetition_penalty = 1.2f;
@@ -312,12 +313,12 @@ TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
     const auto plain = GenerateAll(*plain_engine, requests, 0);
     requests = Predicted(requests, plain);
     for (const std::string& method : pair.methods()) {
-      const auto engine = Open(pair, method, "", 2, 1, VerifyStrategy::kSampleMatch);
+      const auto engine = OpenPair(pair, method, "", 2, 1, VerifyStrategy::kSampleMatch);
       for (const int k : {1, 3, 8}) {
         const auto completions = GenerateAll(*engine, requests, k);
         for (std::size_t i = 0; i < plain.size(); ++i)
-          ExpectSame(completions[i], plain[i],
-                     fmt::format("{} {} K {} request {}", pair.name, method, k, i));
+          ExpectSameCompletion(completions[i], plain[i],
+                               fmt::format("{} {} K {} request {}", pair.name, method, k, i));
       }
     }
   }
@@ -372,9 +373,9 @@ TEST(Lossless, DraftedTextHasTheLawOfPlainTextAtTemperature08) {
   for (const auto& [at, method] : {std::pair(0, "standalone"), std::pair(1, "mtp"),
                                    std::pair(1, "eagle"), std::pair(1, "dflash")}) {
     SCOPED_TRACE(method);
-    const Pair& pair = Pairs()[static_cast<std::size_t>(at)];
-    const auto plain_engine = Open(pair, "none", "", 1, 8);
-    const auto drafted_engine = Open(pair, method, "", 1, 8, VerifyStrategy::kResidual);
+    const FamilyPair& pair = Pairs()[static_cast<std::size_t>(at)];
+    const auto plain_engine = OpenPair(pair, "none", "", 1, 8);
+    const auto drafted_engine = OpenPair(pair, method, "", 1, 8, VerifyStrategy::kResidual);
     const auto plain = CountPairs(*plain_engine, 0.8f, 0, kRequests);
     const auto drafted = CountPairs(*drafted_engine, 0.8f, 1'000'000, kRequests);
     const auto [chi_square, freedom] = ChiSquare(plain, drafted);
@@ -392,7 +393,7 @@ TEST(Lossless, DraftedTextHasTheLawOfPlainTextAtTemperature08) {
 
 // Prefill in chunks, and verification instead of single steps, write exactly the same cache.
 TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
-  const Pair& pair = Pairs()[1];
+  const FamilyPair& pair = Pairs()[1];
   std::vector<Completion> first;
   for (const int rows : {1, 3, 17, 64, 256})
     for (const std::string method : {"none", "mtp", "eagle"}) {
@@ -403,19 +404,19 @@ TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
       if (method != "none") options.draft_model = pair.drafts.at(method);
       auto engine = Engine::Open(options);
       ASSERT_TRUE(engine) << engine.error().message;
-      auto requests = Requests(0, 1);
+      auto requests = PairRequests(0, 1);
       requests[0].prompt_tokens.clear();
       for (int i = 0; i < 150; ++i) requests[0].prompt_tokens.push_back(3 + i * 31 % 300);
       const auto completions = GenerateAll(**engine, requests, method == "none" ? 0 : 3);
       if (first.empty()) first = completions;
-      ExpectSame(completions[0], first[0], fmt::format("{} rows, {}", rows, method));
+      ExpectSameCompletion(completions[0], first[0], fmt::format("{} rows, {}", rows, method));
     }
 }
 
 TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
   const std::string folder = fixtures::TemporaryFolder();
   fixtures::TinyModelOptions options{.seed = 31, .head_dim = 32};
-  Pair pair{"heads_of_32", fixtures::WriteTinyModel(folder, options), {}};
+  FamilyPair pair{"heads_of_32", fixtures::WriteTinyModel(folder, options), {}};
   pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
   pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, {.target = options, .eagle = true});
   pair.drafts["dflash"] = fixtures::WriteTinyHead(folder, {.target = options, .block = true});
@@ -429,18 +430,18 @@ TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
                                   .cache_type_v = v};
       auto plain = Engine::Open(plain_options);
       ASSERT_TRUE(plain);
-      const auto a = GenerateAll(**plain, Requests(0, 2), 0);
+      const auto a = GenerateAll(**plain, PairRequests(0, 2), 0);
       for (const auto& [method, path] : pair.drafts) {
         EngineOptions draft_options = plain_options;
         draft_options.speculative.method = method;
         draft_options.draft_model = path;
         auto drafted = Engine::Open(draft_options);
         ASSERT_TRUE(drafted) << drafted.error().message;
-        const auto b = GenerateAll(**drafted, Requests(0, 2), 4);
+        const auto b = GenerateAll(**drafted, PairRequests(0, 2), 4);
         for (std::size_t i = 0; i < a.size(); ++i)
-          ExpectSame(b[i], a[i],
-                     fmt::format("{}, cache types {} {}", method, static_cast<int>(k),
-                                 static_cast<int>(v)));
+          ExpectSameCompletion(b[i], a[i],
+                               fmt::format("{}, cache types {} {}", method, static_cast<int>(k),
+                                           static_cast<int>(v)));
       }
     }
 }

@@ -12,13 +12,13 @@
 namespace foretoken::server {
 namespace {
 
-using State = RequestReader::State;
+using ReaderState = RequestReader::State;
 
 constexpr RequestReader::Limits kLimits{.header_bytes = 200, .body_bytes = 30};
 
 // The result of reading the bytes of a connection, up to the end of its first request.
 struct Seen {
-  State state = State::kEmpty;
+  ReaderState state = ReaderState::kEmpty;
   std::size_t used = 0;
   int refusal = 0;
   HttpRequest request;
@@ -34,12 +34,12 @@ Seen InPieces(std::string_view input, std::size_t step) {
   RequestReader reader(kLimits);
   Seen seen;
   const auto decided = [&] {
-    return reader.state() == State::kWhole || reader.state() == State::kRefused;
+    return reader.state() == ReaderState::kWhole || reader.state() == ReaderState::kRefused;
   };
   for (std::size_t come = std::min(step, input.size());;
        come = std::min(come + step, input.size())) {
     for (bool goes_on = true; goes_on && !decided();) {
-      const State before = reader.state();
+      const ReaderState before = reader.state();
       const std::size_t used = reader.Read(input.substr(seen.used, come - seen.used));
       seen.used += used;
       goes_on = used > 0 || reader.state() != before;
@@ -48,8 +48,8 @@ Seen InPieces(std::string_view input, std::size_t step) {
   }
   seen.state = reader.state();
   seen.refusal = reader.refusal();
-  if (seen.state == State::kRefused) seen.used = 0;  // the bytes read so far mean nothing
-  if (seen.state != State::kRefused) seen.request = reader.request();
+  if (seen.state == ReaderState::kRefused) seen.used = 0;  // the bytes read so far mean nothing
+  if (seen.state != ReaderState::kRefused) seen.request = reader.request();
   return seen;
 }
 
@@ -71,7 +71,7 @@ TEST(RequestReader, GivesTheRequest) {
   const Seen seen = AtOnce(
       "\r\nPOST /v1/x%41%?a=b HTTP/1.1\r\nHOST: Some.Name:80\r\nX-Y:  two words \r\n"
       "Content-Length: 5\r\n\r\nhelloGET");
-  EXPECT_EQ(seen.state, State::kWhole);
+  EXPECT_EQ(seen.state, ReaderState::kWhole);
   EXPECT_EQ(seen.request.method, "POST");
   EXPECT_EQ(seen.request.path, "/v1/xA%");
   EXPECT_EQ(seen.request.host, "some.name");
@@ -91,7 +91,8 @@ TEST(RequestReader, KeepsACodedSlash) {
 TEST(RequestReader, TakesTargetsWithAHost) {
   const auto target = [](const std::string& text) {
     const Seen seen = AtOnce("GET " + text + " HTTP/1.1\r\nHost: other\r\n\r\n");
-    return seen.state == State::kWhole ? seen.request.host + " " + seen.request.path : "refused";
+    return seen.state == ReaderState::kWhole ? seen.request.host + " " + seen.request.path
+                                             : "refused";
   };
   EXPECT_EQ(target("http://Name:8080/health?x"), "name /health");
   EXPECT_EQ(target("HTTPS://[::1]:8080/"), "[::1] /");
@@ -124,7 +125,7 @@ TEST(RequestReader, TakesNoChunksOfHttp10) {
 TEST(RequestReader, PassesTrailersOver) {
   const Seen seen = AtOnce(Header("Transfer-Encoding: chunked\r\n") +
                            "5\r\nhello\r\n0\r\nAuthorization: Bearer x\r\nHost: b\r\n\r\n");
-  EXPECT_EQ(seen.state, State::kWhole);
+  EXPECT_EQ(seen.state, ReaderState::kWhole);
   EXPECT_EQ(seen.request.body, "hello");
   EXPECT_EQ(seen.request.Field("authorization"), "");
 }
@@ -141,14 +142,14 @@ TEST(RequestReader, EndsWhereTheBodyDoes) {
   for (const std::string& request : requests) {
     for (const std::size_t step : {std::size_t{1}, std::size_t{3}, request.size()}) {
       const Seen seen = InPieces(request, step);
-      EXPECT_EQ(seen.state, State::kWhole) << request;
+      EXPECT_EQ(seen.state, ReaderState::kWhole) << request;
       EXPECT_EQ(seen.used, request.size()) << request;
     }
     const Seen followed = AtOnce(request + "POST /next");
-    EXPECT_EQ(followed.state, State::kWhole) << request;
+    EXPECT_EQ(followed.state, ReaderState::kWhole) << request;
     EXPECT_EQ(followed.used, request.size()) << request;
     const Seen cut = AtOnce(std::string_view(request).substr(0, request.size() - 1));
-    EXPECT_TRUE(cut.state == State::kHead || cut.state == State::kBody) << request;
+    EXPECT_TRUE(cut.state == ReaderState::kHead || cut.state == ReaderState::kBody) << request;
   }
 }
 
@@ -179,7 +180,7 @@ TEST(RequestReader, RefusesOtherProtocolsAtTheFirstLine) {
   for (const std::string line :
        {"GET /\r\n", "GET / HTTP/2.0\r\n", "GET / HTTP/1.1\nA", "\x16\x03"})
     EXPECT_EQ(AtOnce(line).refusal, 400) << line;
-  EXPECT_EQ(AtOnce("GET / HTTP/1.0\r\n").state, State::kHead);
+  EXPECT_EQ(AtOnce("GET / HTTP/1.0\r\n").state, ReaderState::kHead);
 }
 
 TEST(RequestReader, RefusesChunksThatAreNone) {
@@ -215,11 +216,11 @@ TEST(RequestReader, SeesWhoWaitsToBeAskedAndWhoGoesOn) {
     EXPECT_EQ(reader.Read(text), text.size());
   };
   read(Header("Expect: 100-Continue\r\nContent-Length: 5\r\n"));
-  EXPECT_EQ(reader.state(), State::kBody);
+  EXPECT_EQ(reader.state(), ReaderState::kBody);
   EXPECT_TRUE(reader.expects_continue());
   EXPECT_TRUE(reader.keeps_connection());
   read(Header("connection: foo, Close\r\n"));
-  EXPECT_EQ(reader.state(), State::kWhole);
+  EXPECT_EQ(reader.state(), ReaderState::kWhole);
   EXPECT_FALSE(reader.expects_continue());
   EXPECT_FALSE(reader.keeps_connection());
   read("GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n");
@@ -258,9 +259,9 @@ TEST(RequestReader, DecidesTheSameHoweverTheBytesCome) {
       // If there are several faults, the one that is reported may depend on the order of the bytes'
       // arrival.
       ASSERT_EQ(seen.state, at_once.state) << input;
-      ASSERT_TRUE(seen.state != State::kWhole || seen == at_once) << input;
+      ASSERT_TRUE(seen.state != ReaderState::kWhole || seen == at_once) << input;
     }
-    whole += at_once.state == State::kWhole;
+    whole += at_once.state == ReaderState::kWhole;
   }
   EXPECT_GT(whole, 1000);
 }

@@ -32,7 +32,8 @@ int NaiveMatch(const std::vector<Token>& context, const std::vector<Token>& toke
 // The tokens that followed the context's last n tokens at their 32 latest occurrences in the texts,
 // the latest text first. The best one has the longest match, then the most votes, then the latest
 // occurrence.
-Token NaiveFollower(const std::vector<Token>& context, int n, std::span<const NaiveText> texts) {
+Token NaiveNgramFollower(const std::vector<Token>& context, int n,
+                         std::span<const NaiveText> texts) {
   std::vector<Token> order;  // the latest occurrence first; of a position, its own token first
   std::map<Token, std::pair<int, int>> votes;  // the longest match, and the number of votes
   int seen = 0, matched = 0;
@@ -58,14 +59,15 @@ Token NaiveFollower(const std::vector<Token>& context, int n, std::span<const Na
 
 // The definition: scans all texts for every draft. The first text is the one to continue, and it
 // takes precedence over the others.
-std::vector<Token> NaiveDraft(const std::vector<NaiveText>& texts, int n_max, int n_min, int most) {
+std::vector<Token> NaiveNgramDraft(const std::vector<NaiveText>& texts, int n_max, int n_min,
+                                   int most) {
   std::vector<Token> context = texts[0].tokens, drafts;
   while (static_cast<int>(drafts.size()) < most) {
     Token next = kNoToken;
     for (int n = std::min(n_max, static_cast<int>(context.size())); n >= n_min && next == kNoToken;
          --n) {
-      next = NaiveFollower(context, n, std::span(texts).first(1));
-      if (next == kNoToken) next = NaiveFollower(context, n, std::span(texts).subspan(1));
+      next = NaiveNgramFollower(context, n, std::span(texts).first(1));
+      if (next == kNoToken) next = NaiveNgramFollower(context, n, std::span(texts).subspan(1));
     }
     if (next == kNoToken) break;
     context.push_back(next);
@@ -74,7 +76,7 @@ std::vector<Token> NaiveDraft(const std::vector<NaiveText>& texts, int n_max, in
   return drafts;
 }
 
-std::vector<Token> Propose(NgramDrafter& drafter, SeqId seq, int most) {
+std::vector<Token> ProposeNgram(NgramDrafter& drafter, SeqId seq, int most) {
   const Ask ask{seq, most};
   round::Proposal proposal;
   drafter.Propose({&ask, 1}, {&proposal, 1});
@@ -82,7 +84,7 @@ std::vector<Token> Propose(NgramDrafter& drafter, SeqId seq, int most) {
   return {proposal.tokens.begin(), proposal.tokens.end()};
 }
 
-void Commit(NgramDrafter& drafter, SeqId seq, const std::vector<Token>& tokens) {
+void CommitNgrams(NgramDrafter& drafter, SeqId seq, const std::vector<Token>& tokens) {
   const Observation observation{seq, tokens, 0, 0};
   drafter.Observe({&observation, 1});
 }
@@ -106,12 +108,12 @@ TEST(NgramDrafter, DraftsWhatANaiveScanOfTheTextDrafts) {
     }
     for (int step = 0; step < 40; ++step)
       for (SeqId seq = 0; seq < 2; ++seq) {
-        ASSERT_EQ(Propose(drafter, seq, 6), NaiveDraft({{texts[seq]}}, n_max, n_min, 6))
+        ASSERT_EQ(ProposeNgram(drafter, seq, 6), NaiveNgramDraft({{texts[seq]}}, n_max, n_min, 6))
             << "round " << round << " step " << step;
         std::vector<Token> next;
         for (unsigned i = 0; i <= random() % 3; ++i)
           next.push_back(static_cast<Token>(random() % static_cast<unsigned>(alphabet)));
-        Commit(drafter, seq, next);
+        CommitNgrams(drafter, seq, next);
         texts[seq].insert(texts[seq].end(), next.begin(), next.end());
       }
   }
@@ -122,7 +124,7 @@ TEST(NgramDrafter, ProposesNothingForWordsItNeverSaw) {
   const std::vector<Token> prompt = {1, 2, 3, 4};
   drafter.Begin(
       {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
-  EXPECT_TRUE(Propose(drafter, 0, 4).empty());
+  EXPECT_TRUE(ProposeNgram(drafter, 0, 4).empty());
 }
 
 TEST(NgramDrafter, TheLongestContextWinsOverTheMostFrequentFollower) {
@@ -131,7 +133,7 @@ TEST(NgramDrafter, TheLongestContextWinsOverTheMostFrequentFollower) {
                                      9, 1, 8, 5, 1};  // after "1": 8 twice; after "5 1": 7
   drafter.Begin(
       {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
-  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{7});
+  EXPECT_EQ(ProposeNgram(drafter, 0, 1), std::vector<Token>{7});
 }
 
 TEST(NgramDrafter, TheMostFrequentFollowerWinsAndOfEqualsTheLatest) {
@@ -149,8 +151,8 @@ TEST(NgramDrafter, TheMostFrequentFollowerWinsAndOfEqualsTheLatest) {
                  .sampling = {},
                  .end_tokens = {},
                  .noise = {}});
-  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{8});
-  EXPECT_EQ(Propose(drafter, 1, 1), std::vector<Token>{7});
+  EXPECT_EQ(ProposeNgram(drafter, 0, 1), std::vector<Token>{8});
+  EXPECT_EQ(ProposeNgram(drafter, 1, 1), std::vector<Token>{7});
 }
 
 // "2 3" was mostly followed by 9, but after "7 2 3" came 8.
@@ -161,7 +163,7 @@ TEST(NgramDrafter, OfOccurrencesThoseThatAgreeFarthestBackDecide) {
     const std::vector<Token> prompt = {7, 2, 3, 8, 5, 2, 3, 9, 6, 2, 3, 9, 4, 2, 3, 9, 7, 2, 3};
     drafter.Begin(
         {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
-    EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{8, 5})) << ngram_max;
+    EXPECT_EQ(ProposeNgram(drafter, 0, 2), (std::vector<Token>{8, 5})) << ngram_max;
   }
 }
 
@@ -170,9 +172,9 @@ TEST(NgramDrafter, DraftsAreNoEvidenceForDrafts) {
   const std::vector<Token> prompt = {1, 2, 1, 3, 1, 2, 1, 2};
   drafter.Begin(
       {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
-  const auto first = Propose(drafter, 0, 8);
-  EXPECT_EQ(first, NaiveDraft({{prompt}}, 2, 1, 8));
-  EXPECT_EQ(Propose(drafter, 0, 8), first);  // proposing changes nothing
+  const auto first = ProposeNgram(drafter, 0, 8);
+  EXPECT_EQ(first, NaiveNgramDraft({{prompt}}, 2, 1, 8));
+  EXPECT_EQ(ProposeNgram(drafter, 0, 8), first);  // proposing changes nothing
 }
 
 TEST(NgramDrafter, StopsWhereTheTextOutgrowsWhatWasAnnounced) {
@@ -183,9 +185,9 @@ TEST(NgramDrafter, StopsWhereTheTextOutgrowsWhatWasAnnounced) {
                  .sampling = {},
                  .end_tokens = {},
                  .noise = {}});
-  EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{1, 2}));
-  Commit(drafter, 0, std::vector<Token>(50, 1));
-  EXPECT_TRUE(Propose(drafter, 0, 2).empty());
+  EXPECT_EQ(ProposeNgram(drafter, 0, 2), (std::vector<Token>{1, 2}));
+  CommitNgrams(drafter, 0, std::vector<Token>(50, 1));
+  EXPECT_TRUE(ProposeNgram(drafter, 0, 2).empty());
 }
 
 TEST(NgramDrafter, ProposesNoMoreThanItIsAskedFor) {
@@ -193,9 +195,9 @@ TEST(NgramDrafter, ProposesNoMoreThanItIsAskedFor) {
   const std::vector<Token> prompt(20, 1);
   drafter.Begin(
       {.prompt = prompt, .max_new_tokens = 500, .sampling = {}, .end_tokens = {}, .noise = {}});
-  EXPECT_TRUE(Propose(drafter, 0, 0).empty());
-  EXPECT_EQ(Propose(drafter, 0, 5).size(), 5u);
-  EXPECT_EQ(Propose(drafter, 0, 1000).size(), 64u);
+  EXPECT_TRUE(ProposeNgram(drafter, 0, 0).empty());
+  EXPECT_EQ(ProposeNgram(drafter, 0, 5).size(), 5u);
+  EXPECT_EQ(ProposeNgram(drafter, 0, 1000).size(), 64u);
 }
 
 TEST(NgramDrafter, EndsADraftWithAnEndTokenAndKeepsIt) {
@@ -203,7 +205,7 @@ TEST(NgramDrafter, EndsADraftWithAnEndTokenAndKeepsIt) {
   const std::vector<Token> prompt = {4, 5, 2, 6, 4}, ends = {2};
   drafter.Begin(
       {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .end_tokens = ends, .noise = {}});
-  EXPECT_EQ(Propose(drafter, 0, 6), (std::vector<Token>{5, 2}));
+  EXPECT_EQ(ProposeNgram(drafter, 0, 6), (std::vector<Token>{5, 2}));
 }
 
 TEST(NgramDrafter, DoesNotProposeAnEndTokenThatIsStillMasked) {
@@ -219,7 +221,7 @@ TEST(NgramDrafter, DoesNotProposeAnEndTokenThatIsStillMasked) {
     // The end token would be the output's second token.
     const std::vector<Token> expected =
         min_new_tokens <= 1 ? std::vector<Token>{5, 2} : std::vector<Token>{5};
-    EXPECT_EQ(Propose(drafter, 0, 6), expected) << min_new_tokens;
+    EXPECT_EQ(ProposeNgram(drafter, 0, 6), expected) << min_new_tokens;
     drafter.End(0);
   }
 }
@@ -229,11 +231,11 @@ TEST(NgramDrafter, ForgetsATextWhenItsSequenceEnds) {
   const std::vector<Token> first = {1, 2, 3, 1, 2, 3}, second = {1, 2};
   drafter.Begin(
       {.prompt = first, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
-  EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{1, 2}));
+  EXPECT_EQ(ProposeNgram(drafter, 0, 2), (std::vector<Token>{1, 2}));
   drafter.End(0);
   drafter.Begin(
       {.prompt = second, .max_new_tokens = 10, .sampling = {}, .end_tokens = {}, .noise = {}});
-  EXPECT_TRUE(Propose(drafter, 0, 2).empty());
+  EXPECT_TRUE(ProposeNgram(drafter, 0, 2).empty());
 }
 
 std::vector<Token> RandomTokens(std::mt19937& random, int alphabet, std::size_t n) {
@@ -271,8 +273,8 @@ class NgramProgram {
       texts.push_back({corpus_});
       const int n_min = settings_.storage == NgramStorage::kSingleLevel ? settings_.ngram_max
                                                                         : settings_.ngram_min;
-      const auto expected = NaiveDraft(texts, settings_.ngram_max, n_min, 6);
-      ASSERT_EQ(Propose(drafter_, 0, 6), expected) << "request " << round << " step " << step;
+      const auto expected = NaiveNgramDraft(texts, settings_.ngram_max, n_min, 6);
+      ASSERT_EQ(ProposeNgram(drafter_, 0, 6), expected) << "request " << round << " step " << step;
       n_drafted_ += static_cast<int>(expected.size());
       CommitSome(text);
     }
@@ -360,32 +362,32 @@ TEST(NgramDrafter, ALikelyTokenCountsOncePerOccurrenceWhateverWasCommitted) {
                            likely = {7, 8, 0, 0, 8, 7, 0, 0, 7, 9, 0, 0};
   const Observation observation{.committed = committed, .likely = likely.data(), .n_likely = 2};
   drafter.Observe({&observation, 1});
-  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{7});
+  EXPECT_EQ(ProposeNgram(drafter, 0, 1), std::vector<Token>{7});
   NgramDrafter without({.max_context = 100, .ngram_max = 1});
   EXPECT_EQ(without.LikelyTokens(), 0);
   Start(without, 0, {1});
   without.Observe({&observation, 1});
-  EXPECT_EQ(Propose(without, 0, 1), std::vector<Token>{9});
+  EXPECT_EQ(ProposeNgram(without, 0, 1), std::vector<Token>{9});
 }
 
 TEST(NgramDrafter, SingleLevelStorageKnowsTheLongestContextOnly) {
   NgramDrafter drafter({.max_context = 100, .ngram_max = 2, .storage = NgramStorage::kSingleLevel});
   Start(drafter, 0, {1, 2, 3, 4, 2});
-  EXPECT_TRUE(Propose(drafter, 0, 2).empty());
-  Commit(drafter, 0, {3});
-  EXPECT_EQ(Propose(drafter, 0, 2), (std::vector<Token>{4, 2}));
+  EXPECT_TRUE(ProposeNgram(drafter, 0, 2).empty());
+  CommitNgrams(drafter, 0, {3});
+  EXPECT_EQ(ProposeNgram(drafter, 0, 2), (std::vector<Token>{4, 2}));
 }
 
 TEST(NgramDrafter, KeptTextsServeTheNextRequestsUntilTheyAreTheOldest) {
   NgramDrafter drafter({.max_context = 100, .keep = true, .max_kept_tokens = 20});
   for (const Token first : {10, 20, 30}) {  // 8 tokens each: one fills a generation
     Start(drafter, 0, {first, first + 1, first + 2, first + 3});
-    Commit(drafter, 0, {first + 4, first + 5, first + 6, first + 7});
+    CommitNgrams(drafter, 0, {first + 4, first + 5, first + 6, first + 7});
     drafter.End(0);
   }
   const auto drafts = [&](Token last) {
     Start(drafter, 0, {last});
-    return Propose(drafter, 0, 3);
+    return ProposeNgram(drafter, 0, 3);
   };
   EXPECT_EQ(drafts(32), (std::vector<Token>{33, 34, 35}));
   EXPECT_EQ(drafts(24), (std::vector<Token>{25, 26, 27}));
@@ -398,7 +400,7 @@ TEST(NgramDrafter, DraftsFromKeptTextsOfTheSameSaltOnly) {
   const auto run = [&](SaltId salt, const std::vector<Token>& prompt, bool teaches = true) {
     drafter.Begin(
         {.prompt = prompt, .max_new_tokens = 10, .sampling = {}, .salt = salt, .teaches = teaches});
-    const auto drafts = Propose(drafter, 0, 3);
+    const auto drafts = ProposeNgram(drafter, 0, 3);
     drafter.End(0);
     return drafts;
   };
@@ -440,7 +442,7 @@ TEST(NgramDrafter, ForgetsKeptTextsWhenItIsTold) {
   }
   drafter.Forget();
   Start(drafter, 0, {2, 3});
-  EXPECT_TRUE(Propose(drafter, 0, 3).empty());
+  EXPECT_TRUE(ProposeNgram(drafter, 0, 3).empty());
 }
 
 TEST(NgramDrafter, TheOwnTextOutranksOthersWithAContextOfTheSameLength) {
@@ -449,9 +451,9 @@ TEST(NgramDrafter, TheOwnTextOutranksOthersWithAContextOfTheSameLength) {
   Start(drafter, 0, {3, 1, 8, 4, 1, 8});
   drafter.End(0);
   Start(drafter, 0, {2, 1, 9, 2, 9, 1});  // 9 once here; 8 five times elsewhere
-  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{9});
+  EXPECT_EQ(ProposeNgram(drafter, 0, 1), std::vector<Token>{9});
   Start(drafter, 0, {2, 1, 9, 2, 5, 1});  // elsewhere a longer context
-  EXPECT_EQ(Propose(drafter, 0, 1), std::vector<Token>{8});
+  EXPECT_EQ(ProposeNgram(drafter, 0, 1), std::vector<Token>{8});
 }
 
 TEST(NgramDrafter, NothingFollowsTheEndOfAKeptText) {
@@ -461,7 +463,7 @@ TEST(NgramDrafter, NothingFollowsTheEndOfAKeptText) {
     drafter.End(0);
   }
   Start(drafter, 0, {11});
-  EXPECT_TRUE(Propose(drafter, 0, 3).empty());
+  EXPECT_TRUE(ProposeNgram(drafter, 0, 3).empty());
 }
 
 TEST(NgramDrafter, OfATextThatIsTooLongTheEndIsKept) {
@@ -469,9 +471,9 @@ TEST(NgramDrafter, OfATextThatIsTooLongTheEndIsKept) {
   Start(drafter, 0, {10, 11, 12, 13, 14, 15, 16, 17, 18, 19});
   drafter.End(0);
   Start(drafter, 0, {16});
-  EXPECT_EQ(Propose(drafter, 0, 8), (std::vector<Token>{17, 18, 19}));
+  EXPECT_EQ(ProposeNgram(drafter, 0, 8), (std::vector<Token>{17, 18, 19}));
   Start(drafter, 0, {14});
-  EXPECT_TRUE(Propose(drafter, 0, 8).empty());
+  EXPECT_TRUE(ProposeNgram(drafter, 0, 8).empty());
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Known {
   SuffixAutomaton::Follower follower;
 };
 
-Known NaiveFollower(const Tokens& text, const Texts& source) {
+Known NaiveSuffixFollower(const Tokens& text, const Texts& source) {
   for (int n = std::min(kMaxContext, static_cast<int>(text.size())); n > 0; --n) {
     Tokens followers;  // in order of time
     for (const Tokens& s : source)
@@ -61,7 +61,7 @@ TEST(SuffixAutomaton, KnowsWhatANaiveScanOfOneTextKnows) {
     for (const Token t : text) {
       automaton.Add(t);
       so_far.push_back(t);
-      const Known expected = NaiveFollower(so_far, {so_far});
+      const Known expected = NaiveSuffixFollower(so_far, {so_far});
       const auto match = automaton.Followed(automaton.newest());
       ASSERT_EQ(match.length, expected.length) << "round " << round << " at " << so_far.size();
       if (match.length == 0) continue;
@@ -88,7 +88,7 @@ TEST(SuffixAutomaton, KnowsWhatANaiveScanOfSeveralTextsKnows) {
     for (const Token t : RandomText(random, 1 + round % 5, 200)) {
       text.push_back(t);
       match = automaton.Advance(match, t);
-      const Known expected = NaiveFollower(text, source);
+      const Known expected = NaiveSuffixFollower(text, source);
       const auto followed = automaton.Followed(match);
       ASSERT_EQ(followed.length, expected.length) << "round " << round << " at " << text.size();
       if (followed.length == 0) continue;
@@ -136,19 +136,20 @@ TEST(SuffixAutomaton, DoesNotTellContextsApartByWhatStandsBeforeTheirLongest) {
 }
 
 // The definition of the drafter. memory: generations, the younger one first.
-Tokens NaiveDraft(const Tokens& committed, const std::vector<Texts>& memory, int most,
-                  const SuffixSettings& settings, float p_min) {
+Tokens NaiveSuffixDraft(const Tokens& committed, const std::vector<Texts>& memory, int most,
+                        const SuffixSettings& settings, float p_min) {
   Tokens text = committed;
   std::vector<Texts> sources = {{committed}};
   sources.insert(sources.end(), memory.begin(), memory.end());
   std::size_t best = 0;
   int length = 0;
   for (std::size_t i = 0; i < sources.size(); ++i)
-    if (const int n = NaiveFollower(text, sources[i]).length; n > length) best = i, length = n;
+    if (const int n = NaiveSuffixFollower(text, sources[i]).length; n > length)
+      best = i, length = n;
   most = std::min(most, static_cast<int>(settings.length_factor * length));
   double path = 1;
   while (static_cast<int>(text.size() - committed.size()) < most) {
-    const Known known = NaiveFollower(text, sources[best]);
+    const Known known = NaiveSuffixFollower(text, sources[best]);
     if (known.length == 0) break;
     const double share = static_cast<double>(known.follower.count) / known.follower.total;
     path *= share;
@@ -158,14 +159,14 @@ Tokens NaiveDraft(const Tokens& committed, const std::vector<Texts>& memory, int
   return {text.begin() + static_cast<std::ptrdiff_t>(committed.size()), text.end()};
 }
 
-Tokens Propose(SuffixDrafter& drafter, SeqId seq, int most) {
+Tokens ProposeSuffix(SuffixDrafter& drafter, SeqId seq, int most) {
   const Ask ask{seq, most};
   round::Proposal proposal;
   drafter.Propose({&ask, 1}, {&proposal, 1});
   return {proposal.tokens.begin(), proposal.tokens.end()};
 }
 
-void Commit(SuffixDrafter& drafter, SeqId seq, const Tokens& tokens) {
+void CommitSuffix(SuffixDrafter& drafter, SeqId seq, const Tokens& tokens) {
   const Observation observation{.seq = seq, .committed = tokens};
   drafter.Observe({&observation, 1});
 }
@@ -229,12 +230,12 @@ void CompareWithNaive(const SuffixSettings& settings, unsigned seed, float p_min
       s.running = true;
       Begin(drafter, seq, s.text, 500, p_min);
     }
-    const Tokens expected = NaiveDraft(s.text, memory.generations(), 6, settings, p_min);
-    ASSERT_EQ(Propose(drafter, seq, 6), expected) << "seed " << seed << " step " << step;
+    const Tokens expected = NaiveSuffixDraft(s.text, memory.generations(), 6, settings, p_min);
+    ASSERT_EQ(ProposeSuffix(drafter, seq, 6), expected) << "seed " << seed << " step " << step;
     n_drafted += static_cast<int>(expected.size());
     Tokens next = random() % 2 == 0 ? expected : Tokens{};
     next.push_back(static_cast<Token>(random() % 4));
-    Commit(drafter, seq, next);
+    CommitSuffix(drafter, seq, next);
     s.text.insert(s.text.end(), next.begin(), next.end());
     if (random() % 12 != 0) continue;
     drafter.End(seq);
@@ -270,13 +271,13 @@ TEST(SuffixDrafter, DraftsWhatANaiveScanDraftsUnderOtherLimits) {
 TEST(SuffixDrafter, DraftsWhatAnEarlierOutputSaidAndNotWhatAnEarlierPromptSaid) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100});
   Begin(drafter, 0, {50, 51, 52, 53});
-  Commit(drafter, 0, {10, 11, 12, 13, 14});
+  CommitSuffix(drafter, 0, {10, 11, 12, 13, 14});
   drafter.End(0);
   Begin(drafter, 0, {9, 10, 11});
-  EXPECT_EQ(Propose(drafter, 0, 8), (Tokens{12, 13, 14}));
+  EXPECT_EQ(ProposeSuffix(drafter, 0, 8), (Tokens{12, 13, 14}));
   drafter.End(0);
   Begin(drafter, 0, {50, 51});
-  EXPECT_TRUE(Propose(drafter, 0, 8).empty());
+  EXPECT_TRUE(ProposeSuffix(drafter, 0, 8).empty());
 }
 
 TEST(SuffixDrafter, DraftsFromOutputsOfTheSameSaltOnly) {
@@ -293,12 +294,12 @@ TEST(SuffixDrafter, DraftsFromOutputsOfTheSameSaltOnly) {
   for (const auto& [salt, first, teaches] :
        {std::tuple{5, 40, true}, {6, 50, true}, {7, 60, false}}) {
     begin(0, salt, {1}, teaches);
-    Commit(drafter, 0, {10, 11, first, first + 1});
+    CommitSuffix(drafter, 0, {10, 11, first, first + 1});
     drafter.End(0);
   }
   const auto drafts = [&](SaltId salt) {
     begin(0, salt, {2, 10, 11});
-    const Tokens proposed = Propose(drafter, 0, 8);
+    const Tokens proposed = ProposeSuffix(drafter, 0, 8);
     drafter.End(0);
     return proposed;
   };
@@ -306,7 +307,7 @@ TEST(SuffixDrafter, DraftsFromOutputsOfTheSameSaltOnly) {
   EXPECT_EQ(drafts(6), (Tokens{50, 51}));
   EXPECT_TRUE(drafts(7).empty()) << "it taught nothing";
   EXPECT_TRUE(drafts(kNoSalt).empty());
-  EXPECT_EQ(Propose(drafter, 1, 8), (Tokens{40, 41}));
+  EXPECT_EQ(ProposeSuffix(drafter, 1, 8), (Tokens{40, 41}));
 }
 
 // One short output for each of many salts: together they stay within the bound, so the first is gone.
@@ -315,11 +316,11 @@ TEST(SuffixDrafter, ManySaltsForgetTheOldestOutputs) {
   const auto drafts = [&](SaltId salt) {
     const Tokens prompt = {2, 10};
     drafter.Begin({.prompt = prompt, .max_new_tokens = 9, .sampling = {}, .salt = salt});
-    return Propose(drafter, 0, 8);
+    return ProposeSuffix(drafter, 0, 8);
   };
   for (SaltId salt = 1; salt <= 60; ++salt) {
     drafts(salt);
-    Commit(drafter, 0, {10, 12});
+    CommitSuffix(drafter, 0, {10, 12});
     drafter.End(0);
   }
   EXPECT_TRUE(drafts(1).empty());
@@ -330,12 +331,12 @@ TEST(SuffixDrafter, ForgetsEarlierOutputsWhenItIsTold) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100});
   for (int request = 0; request < 2; ++request) {  // one is remembered, one has just ended
     Begin(drafter, 0, {50, 51});
-    Commit(drafter, 0, {10, 11, 12, 13, 14});
+    CommitSuffix(drafter, 0, {10, 11, 12, 13, 14});
     drafter.End(0);
   }
   drafter.Forget();
   Begin(drafter, 0, {9, 10, 11});
-  EXPECT_TRUE(Propose(drafter, 0, 8).empty());
+  EXPECT_TRUE(ProposeSuffix(drafter, 0, 8).empty());
 }
 
 TEST(SuffixDrafter, ALongerMatchAllowsALongerDraft) {
@@ -345,7 +346,7 @@ TEST(SuffixDrafter, ALongerMatchAllowsALongerDraft) {
     Tokens prompt = known;
     prompt.insert(prompt.end(), known.begin(), known.begin() + static_cast<std::ptrdiff_t>(n));
     Begin(drafter, 0, prompt);
-    EXPECT_EQ(Propose(drafter, 0, 64).size(), n * 3 / 2) << n;
+    EXPECT_EQ(ProposeSuffix(drafter, 0, 64).size(), n * 3 / 2) << n;
     drafter.End(0);
   }
 }
@@ -356,11 +357,11 @@ TEST(SuffixDrafter, StopsWhereWhatFollowsIsUnclear) {
   for (const double least : {0.3, 0.4}) {
     SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .min_path_probability = least});
     Begin(drafter, 0, prompt);
-    EXPECT_EQ(Propose(drafter, 0, 2), least < 1.0 / 3 ? (Tokens{2, 5}) : Tokens{2});
+    EXPECT_EQ(ProposeSuffix(drafter, 0, 2), least < 1.0 / 3 ? (Tokens{2, 5}) : Tokens{2});
   }
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .min_path_probability = 0});
   Begin(drafter, 0, prompt, 200, 0.4f);
-  EXPECT_EQ(Propose(drafter, 0, 2), Tokens{2});
+  EXPECT_EQ(ProposeSuffix(drafter, 0, 2), Tokens{2});
 }
 
 TEST(SuffixDrafter, EvidenceIsWhatSpeaksForTheFirstDraft) {
@@ -385,11 +386,11 @@ TEST(SuffixDrafter, RunningSequencesDraftFromOutputsThatEndedMeanwhile) {
   SuffixDrafter drafter({.max_sequences = 3, .max_context = 100});
   Begin(drafter, 0, {1, 10, 11});
   Begin(drafter, 1, {2});
-  Commit(drafter, 1, {10, 11, 12, 13});
+  CommitSuffix(drafter, 1, {10, 11, 12, 13});
   drafter.End(1);
-  EXPECT_TRUE(Propose(drafter, 0, 8).empty());
+  EXPECT_TRUE(ProposeSuffix(drafter, 0, 8).empty());
   Begin(drafter, 2, {3});
-  EXPECT_EQ(Propose(drafter, 0, 8), (Tokens{12, 13}));
+  EXPECT_EQ(ProposeSuffix(drafter, 0, 8), (Tokens{12, 13}));
 }
 
 TEST(SuffixDrafter, TheOldestOutputsAreForgotten) {
@@ -398,12 +399,12 @@ TEST(SuffixDrafter, TheOldestOutputsAreForgotten) {
     Begin(drafter, 0, {1});
     Tokens output(8);
     for (Token& t : output) t = first++;
-    Commit(drafter, 0, output);
+    CommitSuffix(drafter, 0, output);
     drafter.End(0);
   }
   const auto remembers = [&](Token first) {
     Begin(drafter, 0, {first, first + 1});
-    const bool yes = !Propose(drafter, 0, 4).empty();
+    const bool yes = !ProposeSuffix(drafter, 0, 4).empty();
     drafter.End(0);
     return yes;
   };
@@ -416,9 +417,9 @@ TEST(SuffixDrafter, TheOldestOutputsAreForgotten) {
 TEST(SuffixDrafter, StopsWhereTheTextOutgrowsWhatWasAnnounced) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 6});
   Begin(drafter, 0, {1, 2, 1, 2}, std::numeric_limits<int>::max());
-  EXPECT_EQ(Propose(drafter, 0, 2), (Tokens{1, 2}));
-  Commit(drafter, 0, Tokens(50, 1));
-  EXPECT_TRUE(Propose(drafter, 0, 2).empty());
+  EXPECT_EQ(ProposeSuffix(drafter, 0, 2), (Tokens{1, 2}));
+  CommitSuffix(drafter, 0, Tokens(50, 1));
+  EXPECT_TRUE(ProposeSuffix(drafter, 0, 2).empty());
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ struct BenchOptions {
   int positions = 128, max_rows = 24, most = kMaxDraft;
 };
 
-class Bench : public HeadBench {
+class BlockBench : public HeadBench {
  public:
-  explicit Bench(BenchOptions options = {}) : HeadBench(Files(options)), most_(options.most) {}
+  explicit BlockBench(BenchOptions options = {}) : HeadBench(Files(options)), most_(options.most) {}
 
   std::unique_ptr<BlockDrafter> Make() {
     return std::make_unique<BlockDrafter>(LoadHead(), config(), tables(), kVocabulary, most_,
@@ -47,58 +47,59 @@ class Bench : public HeadBench {
   int most_;
 };
 
-Drafts Propose(BlockDrafter& drafter, SeqId seq, int n) {
+Drafts ProposeBlock(BlockDrafter& drafter, SeqId seq, int n) {
   return HeadBench::Propose(drafter, seq, n);
 }
 
 // The drafts after a text of 21 tokens whose features were all seen.
-Drafts DraftsOf(Bench& bench, int n, float temperature = 0.8F) {
+Drafts DraftsOf(BlockBench& bench, int n, float temperature = 0.8F) {
   std::mt19937 random(12);
   const auto text = RandomText(random, 21);
   auto drafter = bench.Make();
-  Bench::Begin(*drafter, 0, text, temperature);
+  BlockBench::Begin(*drafter, 0, text, temperature);
   bench.Observe(*drafter, 0, {}, 0, 20);
-  return Propose(*drafter, 0, n);
+  return ProposeBlock(*drafter, 0, n);
 }
 
 // A window, the rank of a transition, the candidates of a selector; 0: none. The latter has convolutions,
 // too.
-struct Kind {
+struct BlockKind {
   int window = 0, rank = 0, candidates = 0;
 };
-void PrintTo(const Kind& kind, std::ostream* out) {
+void PrintTo(const BlockKind& kind, std::ostream* out) {
   *out << "window " << kind.window << ", rank " << kind.rank << ", candidates " << kind.candidates;
 }
-fixtures::TinyHeadOptions HeadOf(const Kind& kind) {
+fixtures::TinyHeadOptions HeadOf(const BlockKind& kind) {
   return {.window = kind.window,
           .transition_rank = kind.rank,
           .taps = kind.candidates == 0 ? 0 : 2,
           .n_candidates = kind.candidates};
 }
 
-class BlockDrafterTest : public testing::TestWithParam<Kind> {};
+class BlockDrafterTest : public testing::TestWithParam<BlockKind> {};
 
 TEST_P(BlockDrafterTest, DraftsDependOnCommittedTextAndFeaturesAlone) {
-  Bench bench({.head = HeadOf(GetParam())});
+  BlockBench bench({.head = HeadOf(GetParam())});
   bench.ExpectDraftsOfTextAndFeaturesAlone([&bench] { return bench.Make(); });
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, BlockDrafterTest,
-                         testing::Values(Kind{}, Kind{.window = 12}, Kind{.rank = 16},
-                                         Kind{.window = 12, .candidates = 5}));
+                         testing::Values(BlockKind{}, BlockKind{.window = 12},
+                                         BlockKind{.rank = 16},
+                                         BlockKind{.window = 12, .candidates = 5}));
 
 TEST_P(BlockDrafterTest, TellsWhatItReadsBeforeItDrafts) {
-  Bench bench({.head = HeadOf(GetParam())});
+  BlockBench bench({.head = HeadOf(GetParam())});
   bench.ExpectReadsFirst(*bench.Make(), 12);
 }
 
 TEST_P(BlockDrafterTest, SequencesOfAPassDoNotChangeEachOther) {
-  Bench bench({.head = HeadOf(GetParam())});
+  BlockBench bench({.head = HeadOf(GetParam())});
   std::mt19937 random(14);
   auto together = bench.Make(), alone = bench.Make();
   for (SeqId seq = 0; seq < kSequences; ++seq) {
     const auto text = RandomText(random, 9 + 14 * seq);
     for (BlockDrafter* drafter : {together.get(), alone.get()}) {
-      Bench::Begin(*drafter, seq, text, 0.8F);
+      BlockBench::Begin(*drafter, seq, text, 0.8F);
       bench.Observe(*drafter, seq, {}, 0, 8 + 14 * seq);
     }
   }
@@ -106,7 +107,7 @@ TEST_P(BlockDrafterTest, SequencesOfAPassDoNotChangeEachOther) {
   round::Proposal proposals[kSequences];
   together->Propose(asks, proposals);
   for (SeqId seq = 0; seq < kSequences; ++seq) {
-    const Drafts want = Propose(*alone, seq, asks[seq].max_tokens);
+    const Drafts want = ProposeBlock(*alone, seq, asks[seq].max_tokens);
     const auto& got = proposals[seq];
     ASSERT_EQ(std::vector<Token>(got.tokens.begin(), got.tokens.end()), want.tokens);
     for (int i = 0; i < got.length(); ++i)
@@ -117,7 +118,7 @@ TEST_P(BlockDrafterTest, SequencesOfAPassDoNotChangeEachOther) {
 }
 
 TEST_P(BlockDrafterTest, AShortProposalIsTheBeginningOfALongOne) {
-  Bench bench({.head = HeadOf(GetParam())});
+  BlockBench bench({.head = HeadOf(GetParam())});
   const Drafts whole = DraftsOf(bench, kMaxDraft);
   ASSERT_EQ(whole.tokens.size(), std::size_t{kMaxDraft});
   for (int n = 1; n < kMaxDraft; ++n)
@@ -125,18 +126,19 @@ TEST_P(BlockDrafterTest, AShortProposalIsTheBeginningOfALongOne) {
 }
 
 // With a transition it takes one more for each draft.
-class BlocksInOnePass : public testing::TestWithParam<Kind> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, BlocksInOnePass, testing::Values(Kind{}, Kind{.candidates = 5}));
+class BlocksInOnePass : public testing::TestWithParam<BlockKind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, BlocksInOnePass,
+                         testing::Values(BlockKind{}, BlockKind{.candidates = 5}));
 
 TEST_P(BlocksInOnePass, AProposalTakesTwoPassesWhateverItsLength) {
-  Bench bench({.head = HeadOf(GetParam())});
+  BlockBench bench({.head = HeadOf(GetParam())});
   std::mt19937 random(15);
   const auto text = RandomText(random, 12);
   for (const int n : {1, kMaxDraft}) {
     auto drafter = bench.Make();
-    Bench::Begin(*drafter, 0, text, 0);
+    BlockBench::Begin(*drafter, 0, text, 0);
     bench.Observe(*drafter, 0, {}, 0, 11);
-    Propose(*drafter, 0, n);
+    ProposeBlock(*drafter, 0, n);
     EXPECT_EQ(drafter->TakeWork().forwards, 2) << n;
     EXPECT_EQ(drafter->cached(0), 11);
   }
@@ -145,36 +147,36 @@ TEST_P(BlocksInOnePass, AProposalTakesTwoPassesWhateverItsLength) {
 // The first draft's row sees the rows behind it, unless the file says that it does not.
 TEST(BlockDrafter, RowsSeeLaterRowsUnlessTheFileIsCausal) {
   for (const bool causal : {false, true}) {
-    Bench wide({.head = {.causal = causal}}), narrow({.head = {.causal = causal}, .most = 1});
+    BlockBench wide({.head = {.causal = causal}}), narrow({.head = {.causal = causal}, .most = 1});
     EXPECT_EQ(DraftsOf(wide, 1) == DraftsOf(narrow, 1), causal);
   }
 }
 
 TEST(BlockDrafter, AWindowHidesWhatLiesBeforeItAndNothingElse) {
-  Bench all, wide({.head = {.window = 21}}), narrow({.head = {.window = 20}});
+  BlockBench all, wide({.head = {.window = 21}}), narrow({.head = {.window = 20}});
   EXPECT_TRUE(DraftsOf(all, 1, 0) == DraftsOf(wide, 1, 0));
   // The rows behind the first draft's also see one position less of the text each.
-  Bench two({.most = 1}), two_wide({.head = {.window = 22}, .most = 1}),
+  BlockBench two({.most = 1}), two_wide({.head = {.window = 22}, .most = 1}),
       two_narrow({.head = {.window = 20}, .most = 1});
   EXPECT_TRUE(DraftsOf(two, 1) == DraftsOf(two_wide, 1));
   EXPECT_FALSE(DraftsOf(two, 1) == DraftsOf(two_narrow, 1));
 }
 
 TEST(BlockDrafter, AFeatureChangesTheDrafts) {
-  Bench bench;
+  BlockBench bench;
   std::mt19937 random(12);
   const auto text = RandomText(random, 20);
   auto a = bench.Make();
   for (SeqId seq = 0; seq < kSequences; ++seq) {
-    Bench::Begin(*a, seq, text, 0.8F);
+    BlockBench::Begin(*a, seq, text, 0.8F);
     bench.Observe(*a, seq, {}, 0, 19);  // the same tokens, other features
   }
-  EXPECT_FALSE(Propose(*a, 0, 4) == Propose(*a, 1, 4));
+  EXPECT_FALSE(ProposeBlock(*a, 0, 4) == ProposeBlock(*a, 1, 4));
 }
 
 // The drafts up to the first whose best token is less probable, and no token after it.
 TEST(BlockDrafter, ADraftEndsBeforeTheFirstUnsurePosition) {
-  Bench bench;
+  BlockBench bench;
   const Drafts whole = DraftsOf(bench, kMaxDraft);
   std::mt19937 random(12);
   const auto text = RandomText(random, 21);
@@ -188,9 +190,9 @@ TEST(BlockDrafter, ADraftEndsBeforeTheFirstUnsurePosition) {
     std::size_t n = 0;
     while (n < kMaxDraft && best(n) >= p_min) ++n;
     auto drafter = bench.Make();
-    Bench::Begin(*drafter, 0, text, 0.8F, p_min);
+    BlockBench::Begin(*drafter, 0, text, 0.8F, p_min);
     bench.Observe(*drafter, 0, {}, 0, 20);
-    EXPECT_TRUE(Propose(*drafter, 0, kMaxDraft) == whole.First(n)) << at;
+    EXPECT_TRUE(ProposeBlock(*drafter, 0, kMaxDraft) == whole.First(n)) << at;
   }
 }
 
@@ -201,11 +203,11 @@ struct Rows {
 };
 
 Rows LogitsOf(const fixtures::TinyHeadOptions& head, float p_min = 0) {
-  Bench bench({.head = head});
+  BlockBench bench({.head = head});
   std::mt19937 random(12);
   const auto text = RandomText(random, 21);
   auto drafter = bench.Make();
-  Bench::Begin(*drafter, 0, text, 0, p_min);
+  BlockBench::Begin(*drafter, 0, text, 0, p_min);
   bench.Observe(*drafter, 0, {}, 0, 20);
   const Ask ask{.seq = 0, .max_tokens = kMaxDraft, .with_logits = true};
   round::Proposal proposal;
@@ -297,27 +299,27 @@ TEST(BlockDrafter, ACertaintyDecidesWhereADraftEnds) {
 }
 
 TEST(BlockDrafter, WithoutAllFeaturesItDraftsNothing) {
-  Bench bench;
+  BlockBench bench;
   std::mt19937 random(16);
   const auto text = RandomText(random, 12);
   auto drafter = bench.Make();
-  Bench::Begin(*drafter, 0, text, 0);
-  EXPECT_TRUE(Propose(*drafter, 0, 4).tokens.empty());
+  BlockBench::Begin(*drafter, 0, text, 0);
+  EXPECT_TRUE(ProposeBlock(*drafter, 0, 4).tokens.empty());
   bench.Observe(*drafter, 0, {}, 0, 10);
-  EXPECT_TRUE(Propose(*drafter, 0, 4).tokens.empty());
+  EXPECT_TRUE(ProposeBlock(*drafter, 0, 4).tokens.empty());
   bench.Observe(*drafter, 0, {}, 10, 1);
-  EXPECT_EQ(Propose(*drafter, 0, 4).tokens.size(), 4u);
+  EXPECT_EQ(ProposeBlock(*drafter, 0, 4).tokens.size(), 4u);
 }
 
 TEST(BlockDrafter, BeyondItsContextItDraftsNothing) {
-  Bench bench({.positions = 32, .max_rows = 16});
+  BlockBench bench({.positions = 32, .max_rows = 16});
   std::mt19937 random(13);
   auto text = RandomText(random, 10);
   auto drafter = bench.Make();
-  Bench::Begin(*drafter, 0, text, 0);
+  BlockBench::Begin(*drafter, 0, text, 0);
   bench.Observe(*drafter, 0, {}, 0, 9);
   for (int processed = 9; processed < 60; ++processed) {
-    const auto drafts = Propose(*drafter, 0, 4);
+    const auto drafts = ProposeBlock(*drafter, 0, 4);
     EXPECT_EQ(static_cast<int>(drafts.tokens.size()), std::clamp(32 - processed - 1, 0, 4))
         << "after " << processed;
     const auto committed = RandomText(random, 1);

@@ -12,10 +12,10 @@
 namespace foretoken::draft {
 namespace {
 
-constexpr int kVocabulary = 8, kDrafts = 4;
+constexpr int kChainVocabulary = 8, kChainDrafts = 4;
 
 Chain Make(Stream stream, std::uint64_t id, const SamplingParameters& sampling = {}) {
-  Chain chain(kVocabulary, kDrafts, kernels::KernelsFor(kernels::AvailableIsas().back()));
+  Chain chain(kChainVocabulary, kChainDrafts, kernels::KernelsFor(kernels::AvailableIsas().back()));
   const std::vector<Token> prompt = {1, 2};
   chain.Start({.prompt = prompt,
                .max_new_tokens = 20,
@@ -25,8 +25,8 @@ Chain Make(Stream stream, std::uint64_t id, const SamplingParameters& sampling =
   return chain;
 }
 
-std::vector<Token> Propose(Chain& chain, const std::vector<float>& logits) {
-  chain.BeginProposal(kDrafts);
+std::vector<Token> ProposeChain(Chain& chain, const std::vector<float>& logits) {
+  chain.BeginProposal(kChainDrafts);
   while (chain.drafting()) chain.Draw(logits.data());
   const auto proposal = chain.Finish();
   return {proposal.tokens.begin(), proposal.tokens.end()};
@@ -35,13 +35,13 @@ std::vector<Token> Propose(Chain& chain, const std::vector<float>& logits) {
 // Drafts the same two positions twice: in one proposal, and in the next one after two tokens were
 // committed. Returns for how many of `texts` the two agree.
 int Agreements(Stream stream, int texts) {
-  const std::vector<float> flat(kVocabulary, 0.0f);
+  const std::vector<float> flat(kChainVocabulary, 0.0f);
   int n = 0;
   for (int text = 0; text < texts; ++text) {
     auto chain = Make(stream, static_cast<std::uint64_t>(text));
-    const auto first = Propose(chain, flat);
+    const auto first = ProposeChain(chain, flat);
     chain.Commit(std::vector<Token>{3, 4});
-    const auto second = Propose(chain, flat);
+    const auto second = ProposeChain(chain, flat);
     n += (first[2] == second[0]) + (first[3] == second[1]);
   }
   return n;
@@ -63,17 +63,18 @@ TEST(Chain, DraftsTheTargetsTextWhereItHasItsLawAndNoise) {
   int equal = 0, own = 0;
   for (std::uint64_t id = 0; id < 100; ++id) {
     sampling::Sampler target({.parameters = {}, .end_tokens = {}, .noise = Noise(7, id)},
-                             kVocabulary, kernels::KernelsFor(kernels::AvailableIsas().back()));
-    target.Begin(std::vector<Token>{1, 2}, kDrafts);
-    std::vector<float> law(kVocabulary);
+                             kChainVocabulary,
+                             kernels::KernelsFor(kernels::AvailableIsas().back()));
+    target.Begin(std::vector<Token>{1, 2}, kChainDrafts);
+    std::vector<float> law(kChainVocabulary);
     std::vector<Token> text;
-    for (int i = 0; i < kDrafts; ++i) {
+    for (int i = 0; i < kChainDrafts; ++i) {
       text.push_back(target.Sample(logits.data(), law.data()));
       target.Push(text.back());
     }
     auto one = Make(Stream::kTarget, id), other = Make(Stream::kDraft, id);
-    equal += Propose(one, logits) == text;
-    own += Propose(other, logits) == text;
+    equal += ProposeChain(one, logits) == text;
+    own += ProposeChain(other, logits) == text;
   }
   EXPECT_EQ(equal, 100);
   EXPECT_LT(own, 10);
@@ -82,8 +83,8 @@ TEST(Chain, DraftsTheTargetsTextWhereItHasItsLawAndNoise) {
 TEST(Chain, DraftsTheSameForTheSameTextAndNoise) {
   const std::vector<float> logits = {0, 1, 2, 0, 1, 2, 0, 1};
   auto one = Make(Stream::kDraft, 5), other = Make(Stream::kDraft, 5);
-  EXPECT_EQ(Propose(one, logits), Propose(other, logits));
-  EXPECT_EQ(Propose(one, logits), Propose(other, logits));
+  EXPECT_EQ(ProposeChain(one, logits), ProposeChain(other, logits));
+  EXPECT_EQ(ProposeChain(one, logits), ProposeChain(other, logits));
 }
 
 TEST(Chain, ReportsTheLogitsThatTheModelGave) {
@@ -93,11 +94,11 @@ TEST(Chain, ReportsTheLogitsThatTheModelGave) {
   processed.logit_bias[3] = 4.0f;
   for (const auto& sampling : {processed, SamplingParameters{.temperature = 0, .logit_bias = {}}}) {
     auto chain = Make(Stream::kDraft, 1, sampling);
-    chain.BeginProposal(kDrafts);
+    chain.BeginProposal(kChainDrafts);
     while (chain.drafting()) chain.Draw(logits.data());
     const auto proposal = chain.Finish();
-    ASSERT_EQ(proposal.length(), kDrafts);
-    for (int i = 0; i < kDrafts; ++i)
+    ASSERT_EQ(proposal.length(), kChainDrafts);
+    for (int i = 0; i < kChainDrafts; ++i)
       EXPECT_EQ(proposal.raw_logits[i],
                 logits[static_cast<std::size_t>(proposal.tokens[static_cast<std::size_t>(i)])]);
   }
@@ -107,12 +108,12 @@ TEST(Chain, ReportsTheLogitsThatTheModelGave) {
 TEST(Chain, ReportsTheLogitsOfAReducedHead) {
   const std::vector<Token> ids = {6, 1, 4};
   const std::vector<float> head = {0.5f, -1.5f, 0.75f};
-  WideLogits wide(kVocabulary, ids);
+  WideLogits wide(kChainVocabulary, ids);
   auto chain = Make(Stream::kDraft, 2);
-  chain.BeginProposal(kDrafts);
+  chain.BeginProposal(kChainDrafts);
   while (chain.drafting()) chain.Draw(wide.Of(head.data()));
   const auto proposal = chain.Finish();
-  for (int i = 0; i < kDrafts; ++i) {
+  for (int i = 0; i < kChainDrafts; ++i) {
     const auto column =
         std::find(ids.begin(), ids.end(), proposal.tokens[static_cast<std::size_t>(i)]);
     ASSERT_NE(column, ids.end());
@@ -123,17 +124,17 @@ TEST(Chain, ReportsTheLogitsOfAReducedHead) {
 // The drafter has six tokens, the target kVocabulary, and token 2 differs between them. So the
 // distribution covers the other five and sums to 1.
 TEST(Chain, DrawsFromADistributionOverSharedTokensAlone) {
-  const SharedTokens shared(kVocabulary, 6, {2});
+  const SharedTokens shared(kChainVocabulary, 6, {2});
   const std::vector<float> logits = {0.5F, -1.5F, 9, 0.75F, 0, 1};
   WideLogits wide(shared, {});
   auto chain = Make(Stream::kDraft, 2);
-  chain.BeginProposal(kDrafts);
+  chain.BeginProposal(kChainDrafts);
   while (chain.drafting()) chain.Draw(wide.Of(logits.data()));
   const auto proposal = chain.Finish();
-  ASSERT_EQ(proposal.length(), kDrafts);
-  for (int i = 0; i < kDrafts; ++i) {
+  ASSERT_EQ(proposal.length(), kChainDrafts);
+  for (int i = 0; i < kChainDrafts; ++i) {
     double sum = 0;
-    for (Token id = 0; id < kVocabulary; ++id) {
+    for (Token id = 0; id < kChainVocabulary; ++id) {
       EXPECT_EQ(proposal.Law(i)[id] > 0, shared.Has(id)) << id;
       sum += static_cast<double>(proposal.Law(i)[id]);
     }

@@ -15,19 +15,20 @@
 namespace foretoken::draft {
 namespace {
 
-constexpr int kMaxDraft = 6, kSequences = 2, kPositions = 128, kVocabulary = 310;
+constexpr int kModelMaxDraft = 6, kModelSequences = 2, kModelPositions = 128,
+              kModelVocabulary = 310;
 
-class Bench {
+class ModelBench {
  public:
-  std::unique_ptr<DraftModel> Make() { return Make(kVocabulary, kVocabulary); }
+  std::unique_ptr<DraftModel> Make() { return Make(kModelVocabulary, kModelVocabulary); }
   std::unique_ptr<DraftModel> Make(const SharedTokens& shared, int vocabulary) {
-    const kv::TablesShape tables{.n_sequences = kSequences, .max_positions = kPositions};
+    const kv::TablesShape tables{.n_sequences = kModelSequences, .max_positions = kModelPositions};
     auto runner = std::make_unique<model::FakeRunner>(
         model::FakeRunnerOptions{.vocabulary = vocabulary,
                                  .max_rows = 16,
-                                 .max_logit_rows = kSequences,
+                                 .max_logit_rows = kModelSequences,
                                  .n_blocks = tables.n_blocks()});
-    return std::make_unique<DraftModel>(std::move(runner), tables, shared, kMaxDraft,
+    return std::make_unique<DraftModel>(std::move(runner), tables, shared, kModelMaxDraft,
                                         kernels::KernelsFor(kernels::Isa::kScalar));
   }
   static void Begin(DraftModel& drafter, SeqId seq, std::span<const Token> text,
@@ -43,7 +44,7 @@ class Bench {
 };
 
 Drafts Proposed(DraftModel& drafter, SeqId seq, int n) {
-  return draft::Proposed(drafter, seq, n, kVocabulary);
+  return draft::Proposed(drafter, seq, n, kModelVocabulary);
 }
 
 Token RandomToken(std::mt19937& random) {
@@ -51,13 +52,13 @@ Token RandomToken(std::mt19937& random) {
 }
 
 TEST(DraftModel, DraftsTheLikeliestTokensOfItsNetworkAtTemperature0) {
-  Bench bench;
+  ModelBench bench;
   const auto drafter = bench.Make();
   std::vector<Token> text = {5, 9, 200};
-  Bench::Begin(*drafter, 1, text, 0);
-  const Drafts drafts = Proposed(*drafter, 1, kMaxDraft);
-  ASSERT_EQ(drafts.tokens.size(), std::size_t{kMaxDraft});
-  const model::FakeRunner network({.vocabulary = kVocabulary});
+  ModelBench::Begin(*drafter, 1, text, 0);
+  const Drafts drafts = Proposed(*drafter, 1, kModelMaxDraft);
+  ASSERT_EQ(drafts.tokens.size(), std::size_t{kModelMaxDraft});
+  const model::FakeRunner network({.vocabulary = kModelVocabulary});
   for (const Token token : drafts.tokens) {
     const std::vector<float> logits = network.LogitsAfter(text);
     EXPECT_EQ(token, std::max_element(logits.begin(), logits.end()) - logits.begin());
@@ -66,28 +67,28 @@ TEST(DraftModel, DraftsTheLikeliestTokensOfItsNetworkAtTemperature0) {
 }
 
 TEST(DraftModel, HoldsTheCommittedTextAfterAnyAcceptsAndRejects) {
-  Bench bench;
+  ModelBench bench;
   std::mt19937 random(17);
   int whole = 0, none = 0;
   for (const float temperature : {0.0f, 0.9f}) {
     const auto drafter = bench.Make();
-    std::vector<Token> texts[kSequences];
-    for (SeqId seq = 0; seq < kSequences; ++seq) {
+    std::vector<Token> texts[kModelSequences];
+    for (SeqId seq = 0; seq < kModelSequences; ++seq) {
       for (int i = 0; i < 4 + 17 * seq; ++i) texts[seq].push_back(RandomToken(random));
-      Bench::Begin(*drafter, seq, texts[seq], temperature);
+      ModelBench::Begin(*drafter, seq, texts[seq], temperature);
     }
     for (int round = 0; round < 60; ++round) {
-      const SeqId seq = static_cast<SeqId>(random() % kSequences);
+      const SeqId seq = static_cast<SeqId>(random() % kModelSequences);
       auto& text = texts[seq];
       const int n = static_cast<int>(text.size()), before = drafter->cached(seq);
       if (n > 110) continue;
       ASSERT_LE(before, n - 1);
-      const int asked = static_cast<int>(random() % (kMaxDraft + 1));
+      const int asked = static_cast<int>(random() % (kModelMaxDraft + 1));
       Drafts drafts;
       if (asked > 0) {
         drafts = Proposed(*drafter, seq, asked);
         const auto fresh = bench.Make();
-        Bench::Begin(*fresh, seq, text, temperature);
+        ModelBench::Begin(*fresh, seq, text, temperature);
         ASSERT_TRUE(Proposed(*fresh, seq, asked) == drafts) << round;
       }
       const int m = static_cast<int>(drafts.tokens.size());
@@ -115,9 +116,12 @@ TEST(DraftModel, HoldsTheCommittedTextAfterAnyAcceptsAndRejects) {
 // Every third token is a pair; the others are read as none, two or three of the model's.
 constexpr int kOwnVocabulary = 200;
 std::shared_ptr<const TokenMap> Map() {
-  TokenMap map{
-      .target = kVocabulary, .draft = kOwnVocabulary, .pairs = {}, .tokens = {}, .begins = {0}};
-  for (Token token = 0; token < kVocabulary; ++token) {
+  TokenMap map{.target = kModelVocabulary,
+               .draft = kOwnVocabulary,
+               .pairs = {},
+               .tokens = {},
+               .begins = {0}};
+  for (Token token = 0; token < kModelVocabulary; ++token) {
     if (token % 3 == 0) map.pairs.push_back({token, 150 - token / 3});
     const int n = token % 3 == 0 ? 1 : token % 7 == 0 ? 0 : 1 + token % 3;
     for (int i = 0; i < n; ++i)
@@ -135,13 +139,13 @@ std::vector<Token> OwnTokens(const TokenMap& map, std::span<const Token> text) {
 }
 
 TEST(DraftModel, DraftsThePairsOfAnotherVocabulary) {
-  Bench bench;
+  ModelBench bench;
   const auto map = Map();
   const auto drafter = bench.Make(SharedTokens(map), kOwnVocabulary);
   std::vector<Token> text = {5, 14, 200};
-  Bench::Begin(*drafter, 1, text, 0);
-  const Drafts drafts = Proposed(*drafter, 1, kMaxDraft);
-  ASSERT_EQ(drafts.tokens.size(), std::size_t{kMaxDraft});
+  ModelBench::Begin(*drafter, 1, text, 0);
+  const Drafts drafts = Proposed(*drafter, 1, kModelMaxDraft);
+  ASSERT_EQ(drafts.tokens.size(), std::size_t{kModelMaxDraft});
   const model::FakeRunner network({.vocabulary = kOwnVocabulary});
   for (const Token token : drafts.tokens) {
     const std::vector<float> logits = network.LogitsAfter(OwnTokens(*map, text));
@@ -157,7 +161,7 @@ TEST(DraftModel, DraftsThePairsOfAnotherVocabulary) {
 
 // Its drafts and their distributions depend on the text alone, whatever was drafted and rejected before.
 TEST(DraftModel, ReadsAnotherVocabularyAfterAnyAcceptsAndRejects) {
-  Bench bench;
+  ModelBench bench;
   std::mt19937 random(23);
   const auto map = Map();
   int compared = 0, full = 0;
@@ -166,20 +170,20 @@ TEST(DraftModel, ReadsAnotherVocabularyAfterAnyAcceptsAndRejects) {
     for (int request = 0; request < 6; ++request) {
       std::vector<Token> text = {7, 14};  // which the model does not read at all
       if (request % 2 == 1) text = {30, 1, 2, 62, 250};
-      Bench::Begin(*drafter, 0, text, temperature);
+      ModelBench::Begin(*drafter, 0, text, temperature);
       while (text.size() < 110) {
-        const int asked = static_cast<int>(random() % (kMaxDraft + 1));
+        const int asked = static_cast<int>(random() % (kModelMaxDraft + 1));
         Drafts drafts;
         if (asked > 0) {
           drafts = Proposed(*drafter, 0, asked);
           const auto fresh = bench.Make(SharedTokens(map), kOwnVocabulary);
-          Bench::Begin(*fresh, 0, text, temperature);
+          ModelBench::Begin(*fresh, 0, text, temperature);
           ASSERT_TRUE(Proposed(*fresh, 0, asked) == drafts) << text.size();
           for (const Token token : drafts.tokens) ASSERT_EQ(token % 3, 0);
           const int length = static_cast<int>(OwnTokens(*map, text).size());
-          const int want = length == 0 ? 0 : std::clamp(kPositions - length + 1, 0, asked);
+          const int want = length == 0 ? 0 : std::clamp(kModelPositions - length + 1, 0, asked);
           ASSERT_EQ(static_cast<int>(drafts.tokens.size()), want);
-          ++compared, full += length > kPositions;
+          ++compared, full += length > kModelPositions;
         }
         const int m = static_cast<int>(drafts.tokens.size());
         const int accepted = m == 0 ? 0 : static_cast<int>(random() % static_cast<unsigned>(m + 1));

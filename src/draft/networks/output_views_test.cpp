@@ -24,9 +24,9 @@ std::vector<Token> Subset() {
 }
 
 // A head with a reduced output, which it takes from its own output head or from the target's.
-class Bench : public HeadBench {
+class ViewBench : public HeadBench {
  public:
-  explicit Bench(bool eagle, bool own_output = false) : HeadBench(Files(eagle, own_output)) {}
+  explicit ViewBench(bool eagle, bool own_output = false) : HeadBench(Files(eagle, own_output)) {}
 
   std::unique_ptr<Drafter> Make() {
     return std::make_unique<HeadDrafter>(LoadHead(), config(), tables(), kVocabulary, kMaxDraft,
@@ -45,8 +45,8 @@ class Bench : public HeadBench {
   }
 };
 
-std::vector<Token> Propose(Drafter& drafter, int n) {
-  return Bench::Propose(drafter, 0, n).tokens;
+std::vector<Token> ProposeInView(Drafter& drafter, int n) {
+  return ViewBench::Propose(drafter, 0, n).tokens;
 }
 
 class OutputViewsTest : public testing::TestWithParam<bool> {};  // whether it is an EAGLE-3 head
@@ -55,7 +55,7 @@ class OutputViewsTest : public testing::TestWithParam<bool> {};  // whether it i
 TEST_P(OutputViewsTest, TheReducedOutputIsAPartOfTheWholeOne) {
   for (const bool own_output : {false, true}) {
     if (own_output && !GetParam()) continue;  // only EAGLE-3 fixtures have one
-    Bench bench(GetParam(), own_output);
+    ViewBench bench(GetParam(), own_output);
     const auto head = bench.LoadHead();
     const std::vector<Token> subset = Subset(), tokens = {5, 6, 7, 8};
     EXPECT_TRUE(std::equal(subset.begin(), subset.end(), head->info().reduced_tokens.begin(),
@@ -69,7 +69,7 @@ TEST_P(OutputViewsTest, TheReducedOutputIsAPartOfTheWholeOne) {
                         .logit_rows = rows,
                         .features = bench.features()};
     const float* logits = head->Run(pass).Logits(0);
-    const std::vector<float> whole(logits, logits + Bench::kVocabulary);
+    const std::vector<float> whole(logits, logits + ViewBench::kVocabulary);
     pass.reduced = true;
     const model::PassResult& result = head->Run(pass);
     EXPECT_TRUE(result.Finite(0));
@@ -82,12 +82,12 @@ TEST_P(OutputViewsTest, TheReducedOutputIsAPartOfTheWholeOne) {
 
 // Whichever of the two drafted before: each drafts as if it had always drafted alone.
 TEST_P(OutputViewsTest, EitherMayDraftInAnyRound) {
-  Bench bench(GetParam());
+  ViewBench bench(GetParam());
   std::mt19937 random(11);
   OutputViews views = ViewsOf(bench.Make(), 1);
   std::vector<Token> text = RandomText(random, 9);
   for (Drafter* view : {views.whole.get(), views.reduced.get()})
-    Bench::Begin(*view, 0, text, kTemperature);
+    ViewBench::Begin(*view, 0, text, kTemperature);
   const std::vector<Token> subset = Subset();
   int processed = 0, outside = 0;
   for (int round = 0; round < 24; ++round) {
@@ -99,13 +99,13 @@ TEST_P(OutputViewsTest, EitherMayDraftInAnyRound) {
     processed += n;
     const bool reduced = random() % 2 == 0;
     Drafter& view = reduced ? *views.reduced : *views.whole;
-    const auto drafts = Propose(view, 4);
+    const auto drafts = ProposeInView(view, 4);
     ASSERT_EQ(drafts.size(), 4U);
     auto fresh = bench.Make();
     fresh->UseReducedOutput(reduced);
-    Bench::Begin(*fresh, 0, text, kTemperature);
+    ViewBench::Begin(*fresh, 0, text, kTemperature);
     bench.Observe(*fresh, 0, {}, 0, processed);
-    EXPECT_EQ(drafts, Propose(*fresh, 4)) << "round " << round;
+    EXPECT_EQ(drafts, ProposeInView(*fresh, 4)) << "round " << round;
     for (const Token draft : drafts) {
       const bool in = std::binary_search(subset.begin(), subset.end(), draft);
       EXPECT_TRUE(in || !reduced) << draft;
@@ -117,14 +117,14 @@ TEST_P(OutputViewsTest, EitherMayDraftInAnyRound) {
 
 // A request may use one of them alone; the next one the other.
 TEST_P(OutputViewsTest, EachServesATextAlone) {
-  Bench bench(GetParam());
+  ViewBench bench(GetParam());
   std::mt19937 random(13);
   OutputViews views = ViewsOf(bench.Make(), 1);
   const auto text = RandomText(random, 12);
   for (Drafter* view : {views.reduced.get(), views.whole.get(), views.reduced.get()}) {
-    Bench::Begin(*view, 0, text, kTemperature);
+    ViewBench::Begin(*view, 0, text, kTemperature);
     bench.Observe(*view, 0, {}, 0, 11);
-    EXPECT_EQ(Propose(*view, 3).size(), 3U);
+    EXPECT_EQ(ProposeInView(*view, 3).size(), 3U);
     view->End(0);
   }
 }

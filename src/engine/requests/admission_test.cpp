@@ -11,10 +11,6 @@
 namespace foretoken::engine {
 namespace {
 
-Request Ask(int p, int n, Token first = 1) {
-  return FakeEngine::Ask(p, n, first);
-}
-
 TEST(Admission, RequestsWaitForASequence) {
   FakeEngine engine({.sequences = 2});
   for (Token first = 1; first < 4; ++first) engine.Begin(Ask(10, 5, first));

@@ -11,10 +11,6 @@
 namespace foretoken::engine {
 namespace {
 
-Request Ask(int p, int n) {
-  return FakeEngine::Ask(p, n);
-}
-
 // The message, or "" if the request is accepted.
 std::string WhyNot(const FakeEngine& engine, const Request& request) {
   const auto prepared = engine.preparation->Prepare(request);

@@ -12,9 +12,6 @@
 namespace foretoken::engine {
 namespace {
 
-Request Ask(int p, int n, Token first = 1) {
-  return FakeEngine::Ask(p, n, first);
-}
 using Counts = std::vector<std::int64_t>;
 
 TEST(Accounting, CountsDraftsByTheirPosition) {

@@ -10,10 +10,6 @@
 namespace foretoken::engine {
 namespace {
 
-Request Ask(int p, int n, Token first = 1) {
-  return FakeEngine::Ask(p, n, first);
-}
-
 struct Seen {
   std::vector<Token> ids;
   std::vector<TokenOrigin> origins;

@@ -8,10 +8,6 @@
 namespace foretoken::engine {
 namespace {
 
-Request Ask(int p, int n, Token first = 1) {
-  return FakeEngine::Ask(p, n, first);
-}
-
 // One that decodes, before its next drafts.
 void Start(FakeEngine& engine, const Request& request) {
   engine.Begin(request);

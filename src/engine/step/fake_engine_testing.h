@@ -25,6 +25,15 @@
 
 namespace foretoken::engine {
 
+// A greedy request for n tokens behind a prompt of p tokens, which `first` makes its own.
+inline Request Ask(int p, int n, Token first = 1) {
+  Request request;
+  for (int i = 0; i < p; ++i) request.prompt_tokens.push_back((first + i * 7) % 50);
+  request.max_new_tokens = n;
+  request.sampling.temperature = 0;
+  return request;
+}
+
 struct FakeEngineOptions {
   model::FakeRunnerOptions runner = {.max_rows = 160, .max_logit_rows = 160, .n_blocks = 32};
   int sequences = 2;
@@ -110,14 +119,6 @@ class FakeEngine {
     return admission->Add(*std::move(prepared), std::move(on_round));
   }
 
-  // A greedy request for n tokens behind a prompt of p tokens, which `first` makes its own.
-  static Request Ask(int p, int n, Token first = 1) {
-    Request request;
-    for (int i = 0; i < p; ++i) request.prompt_tokens.push_back((first + i * 7) % 50);
-    request.max_new_tokens = n;
-    request.sampling.temperature = 0;
-    return request;
-  }
   // What plain greedy decoding gives.
   std::vector<Token> Expected(const Request& request) const {
     std::vector<Token> text = request.prompt_tokens;

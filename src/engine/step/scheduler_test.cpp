@@ -8,10 +8,6 @@
 namespace foretoken::engine {
 namespace {
 
-Request Ask(int p, int n, Token first = 1) {
-  return FakeEngine::Ask(p, n, first);
-}
-
 TEST(Scheduler, PlansNothingWithoutRequests) {
   FakeEngine engine;
   EXPECT_TRUE(engine.Plan().empty());

@@ -15,7 +15,7 @@ namespace {
 struct Round {
   explicit Round(int wrong_every = 0, const FakeEngine::Options& options = {}) : engine(options) {
     engine.drafter->wrong_every = wrong_every;
-    engine.Begin(FakeEngine::Ask(10, 40));
+    engine.Begin(Ask(10, 40));
     engine.Step();
     engine.Plan(), engine.Propose();
   }
@@ -62,7 +62,7 @@ TEST(Verification, APlainRoundGivesTheTargetsToken) {
   const SequenceVerdict verdict = round.engine.Verify().entries.at(0);
   EXPECT_EQ(verdict.verdict.accepted, 0);
   EXPECT_EQ(verdict.verdict.kind, round::NextKind::kPlain);
-  EXPECT_EQ(verdict.verdict.next, round.engine.Expected(FakeEngine::Ask(10, 40))[1]);
+  EXPECT_EQ(verdict.verdict.next, round.engine.Expected(Ask(10, 40))[1]);
 }
 
 TEST(Verification, ALogitRowThatIsNotFiniteEndsTheTextOnlyWhereItIsReached) {
@@ -86,7 +86,7 @@ TEST(Verification, ALogitRowThatIsNotFiniteEndsTheTextOnlyWhereItIsReached) {
 
 TEST(Verification, APromptThatGoesOnHasNoVerdict) {
   FakeEngine engine;
-  engine.Begin(FakeEngine::Ask(200, 4));
+  engine.Begin(Ask(200, 4));
   engine.Plan(), engine.Propose(), engine.Verify();
   ASSERT_FALSE(engine.plan.entries.at(0).decodes);
   EXPECT_EQ(engine.verdicts.entries.at(0).verdict.next, kNoToken);
@@ -95,7 +95,7 @@ TEST(Verification, APromptThatGoesOnHasNoVerdict) {
 
 TEST(Verification, FindsTheFaultOfALogitsProcessor) {
   FakeEngine engine;
-  Request request = FakeEngine::Ask(10, 4);
+  Request request = Ask(10, 4);
   request.sampling.processors.push_back([](std::span<const Token>, std::span<float> logits) {
     logits[0] = std::numeric_limits<float>::quiet_NaN();
   });
@@ -106,8 +106,8 @@ TEST(Verification, FindsTheFaultOfALogitsProcessor) {
 
 TEST(Verification, EachSequenceHasItsOwnVerdict) {
   FakeEngine engine;
-  engine.Begin(FakeEngine::Ask(10, 40, 1));
-  engine.Begin(FakeEngine::Ask(12, 40, 2));
+  engine.Begin(Ask(10, 40, 1));
+  engine.Begin(Ask(12, 40, 2));
   while (engine.Step() && engine.plan.prefills()) continue;
   engine.Plan(), engine.Propose();
   ASSERT_EQ(engine.plan.size(), 2U);
@@ -126,7 +126,7 @@ TEST(Verification, TakesTheTokensThatRowsChose) {
     options.runner.chooses = chooses;
     FakeEngine engine(options);
     engine.drafter->wrong_every = 3;
-    Request request = FakeEngine::Ask(10, 40);
+    Request request = Ask(10, 40);
     if (!drafts) request.speculative.method = "none";
     change(request);
     const Completion completion = engine.Run(request);
@@ -181,7 +181,7 @@ TEST(Verification, AStrategyWithDistributionsChoosesOnlyWithoutDrafts) {
   FakeEngine::Options options;
   options.runner.chooses = true;
   FakeEngine engine(options);
-  Request request = FakeEngine::Ask(10, 40);
+  Request request = Ask(10, 40);
   request.sampling.temperature = 1;
   request.speculative.strategy = *VerifyStrategy::Named("target-probability");
   engine.Begin(request);

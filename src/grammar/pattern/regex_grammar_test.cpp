@@ -13,13 +13,13 @@
 namespace foretoken::grammar {
 namespace {
 
-struct Case {
+struct RegexCase {
   const char* pattern;
   std::vector<std::string> texts, others;
 };
 
 TEST(RegexGrammar, GivesTheTextsThatMatch) {
-  const std::vector<Case> cases = {
+  const std::vector<RegexCase> cases = {
       {"abc", {"abc"}, {"", "ab", "abcd", "xabc"}},
       {"^abc$", {"abc"}, {"^abc$", "abcd"}},
       {"a|bc|", {"a", "bc", ""}, {"abc", "b"}},
@@ -41,7 +41,7 @@ TEST(RegexGrammar, GivesTheTextsThatMatch) {
       {"(a(b(c)?)?)?", {"", "a", "ab", "abc"}, {"ac", "b"}},
       {"(a*)*b", {"b", "aab"}, {"a"}},
   };
-  for (const Case& c : cases) {
+  for (const RegexCase& c : cases) {
     const GrammarTexts grammar(RegexGrammar(c.pattern));
     for (const std::string& text : c.texts)
       EXPECT_TRUE(grammar.Has(text)) << c.pattern << " " << text;

@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct ErrorCase {
   std::string schema;
   ErrorCode code;
   std::string words;  // of the message
@@ -19,8 +19,8 @@ struct Case {
 constexpr ErrorCode kInvalid = ErrorCode::kInvalidArgument, kUnsupported = ErrorCode::kUnsupported,
                     kTooLarge = ErrorCode::kTooLarge;
 
-void Check(const std::vector<Case>& cases) {
-  for (const Case& c : cases) {
+void CheckErrors(const std::vector<ErrorCase>& cases) {
+  for (const ErrorCase& c : cases) {
     const auto gbnf = JsonSchemaGrammar(c.schema);
     const std::string shown = c.schema.substr(0, 200);
     ASSERT_FALSE(gbnf.has_value()) << shown << "\n" << *gbnf;
@@ -42,7 +42,7 @@ std::string Repeated(const std::string& text, int n) {
 }
 
 TEST(JsonSchemaErrors, NameWhatIsNoSchema) {
-  Check({
+  CheckErrors({
       {"", kInvalid, "byte"},
       {"{", kInvalid, "byte"},
       {"{'a': 1}", kInvalid, "not valid JSON"},
@@ -61,7 +61,7 @@ TEST(JsonSchemaErrors, NameWhatIsNoSchema) {
 }
 
 TEST(JsonSchemaErrors, NameKeywordsThatAreNotFollowed) {
-  std::vector<Case> cases;
+  std::vector<ErrorCase> cases;
   for (const char* keyword :
        {"not", "if", "then", "else", "contains", "minContains", "patternProperties",
         "propertyNames", "minProperties", "maxProperties", "dependentRequired", "dependentSchemas",
@@ -73,11 +73,11 @@ TEST(JsonSchemaErrors, NameKeywordsThatAreNotFollowed) {
   cases.push_back({R"({"type": "array", "uniqueItems": true})", kUnsupported, "#: uniqueItems: "});
   cases.push_back({R"({"type": "integer", "multipleOf": 3})", kUnsupported, "#: multipleOf: "});
   cases.push_back({"{\"\\n\\u0007é" + Repeated("x", 200) + "\": 1}", kUnsupported, "'\\x0a\\x07"});
-  Check(cases);
+  CheckErrors(cases);
 }
 
 TEST(JsonSchemaErrors, NameKeywordsOfAnotherKind) {
-  Check({
+  CheckErrors({
       {R"({"type": "text"})", kInvalid, "#: type: 'text' is not a type"},
       {R"({"type": 3})", kInvalid, "#: type: "},
       {R"({"type": ["string", null]})", kInvalid, "#: type: "},
@@ -104,7 +104,7 @@ TEST(JsonSchemaErrors, NameKeywordsOfAnotherKind) {
 }
 
 TEST(JsonSchemaErrors, NameReferencesThatLeadAstray) {
-  Check({
+  CheckErrors({
       {R"({"$ref": "#"})", kInvalid, "#: its $ref and allOf lead back"},
       {R"({"$ref": 3})", kInvalid, "#: $ref: "},
       {R"({"$ref": "other.json"})", kInvalid, "#: $ref: 'other.json'"},
@@ -126,7 +126,7 @@ TEST(JsonSchemaErrors, NameReferencesThatLeadAstray) {
 }
 
 TEST(JsonSchemaErrors, NameContradictions) {
-  Check({
+  CheckErrors({
       {"false", kInvalid, "no value fits it"},
       {R"({"allOf": [{"type": "string"}, {"type": "null"}]})", kInvalid, "no type is left"},
       {R"({"type": "string", "enum": [1]})", kInvalid, "no value is left"},
@@ -142,7 +142,7 @@ TEST(JsonSchemaErrors, NameContradictions) {
 }
 
 TEST(JsonSchemaErrors, NameWhatCannotBeFollowedTogether) {
-  Check({
+  CheckErrors({
       {R"({"pattern": "a", "format": "date"})", kUnsupported, "#: format: "},
       {R"({"allOf": [{"pattern": "a"}, {"pattern": "b"}]})", kUnsupported, "two patterns"},
       {R"({"pattern": "^a+$", "maxLength": 3})", kUnsupported, "#: a length"},
@@ -162,7 +162,7 @@ TEST(JsonSchemaErrors, BoundWhatAClientMayAskFor) {
   for (int i = 0; i < 40; ++i)
     choices += R"(,{"anyOf": [{"properties": {"p)" + std::to_string(i) +
                R"(": {}}}, {"properties": {"q)" + std::to_string(i) + R"(": {}}}]})";
-  Check({
+  CheckErrors({
       {std::string(2 << 20, ' '), kTooLarge, "bytes are more than"},
       {Repeated("[", 100'000), kTooLarge, "nested deeper than 64"},
       {Repeated(R"({"items":)", 70) + "{}" + Repeated("}", 70), kTooLarge, "nested deeper"},

@@ -8,14 +8,14 @@
 namespace foretoken::grammar {
 namespace {
 
-struct Case {
+struct SchemaCase {
   std::string schema;
   std::vector<std::string> texts;   // of its grammar
   std::vector<std::string> others;  // not of its grammar
 };
 
-void Check(const std::vector<Case>& cases) {
-  for (const Case& c : cases) {
+void CheckTexts(const std::vector<SchemaCase>& cases) {
+  for (const SchemaCase& c : cases) {
     const GrammarTexts grammar(JsonSchemaGrammar(c.schema));
     for (const std::string& text : c.texts)
       EXPECT_TRUE(grammar.Has(text)) << c.schema << "\n" << text;
@@ -25,7 +25,7 @@ void Check(const std::vector<Case>& cases) {
 }
 
 TEST(JsonSchema, GivesTheTypesThatItNames) {
-  Check({
+  CheckTexts({
       {R"({"type": "null"})", {"null"}, {"", "nul", "0", "\"null\"", " null", "null "}},
       {R"({"type": "boolean"})", {"true", "false"}, {"True", "0", "null"}},
       {R"({"type": "integer"})",
@@ -49,28 +49,29 @@ TEST(JsonSchema, GivesAnyValueWhereNothingConstrains) {
   const std::vector<std::string> values = {"null",  "true",   "-1.5e3",
                                            "\"x\"", "[1,[]]", R"({"a": {}})"};
   const std::vector<std::string> no = {"", "nul", "[", "{1:2}", "'x'", "1,2"};
-  Check({{"true", values, no},
-         {"{}", values, no},
-         {R"({"title": "T", "description": "d", "default": 3, "examples": [1], "$schema": "s",
+  CheckTexts({{"true", values, no},
+              {"{}", values, no},
+              {R"({"title": "T", "description": "d", "default": 3, "examples": [1], "$schema": "s",
               "$id": "i", "$comment": "c", "deprecated": true, "readOnly": true, "x-own": 1,
               "$defs": {"a": {"type": "string"}}, "format": "color"})",
-          values, no}});
+               values, no}});
 }
 
 TEST(JsonSchema, KeepsStringsValid) {
-  Check({{R"({"type": "string"})",
-          {R"("")", R"("é 😀 ")", R"("\" \\ \/ \b \f \n \r \t")", R"("\u00e9 \uD83D\uDE00 \uFFFF")"},
-          {"\"\n\"", "\"\t\"", std::string("\"\0\"", 3), "\"\x7f\"", R"("\x41")", R"("\u12")",
-           R"("\ud83d")", R"("\ude00")", R"("\ud83d\u0041")", R"("a""b")", "\"\xff\"", "\"a"}},
-         {R"({"type": "string", "minLength": 2, "maxLength": 3})",
-          {R"("ab")", R"("éé")", R"("😀😀😀")", R"("\n\u0041")", R"("\ud83d\ude00x")"},
-          {R"("")", R"("a")", R"("abcd")", R"("\ud83d\ude00")"}},
-         {R"({"minLength": 1})", {R"("a")"}, {R"("")", "1"}},
-         {R"({"type": "string", "maxLength": 0})", {R"("")"}, {R"("a")"}}});
+  CheckTexts(
+      {{R"({"type": "string"})",
+        {R"("")", R"("é 😀 ")", R"("\" \\ \/ \b \f \n \r \t")", R"("\u00e9 \uD83D\uDE00 \uFFFF")"},
+        {"\"\n\"", "\"\t\"", std::string("\"\0\"", 3), "\"\x7f\"", R"("\x41")", R"("\u12")",
+         R"("\ud83d")", R"("\ude00")", R"("\ud83d\u0041")", R"("a""b")", "\"\xff\"", "\"a"}},
+       {R"({"type": "string", "minLength": 2, "maxLength": 3})",
+        {R"("ab")", R"("éé")", R"("😀😀😀")", R"("\n\u0041")", R"("\ud83d\ude00x")"},
+        {R"("")", R"("a")", R"("abcd")", R"("\ud83d\ude00")"}},
+       {R"({"minLength": 1})", {R"("a")"}, {R"("")", "1"}},
+       {R"({"type": "string", "maxLength": 0})", {R"("")"}, {R"("a")"}}});
 }
 
 TEST(JsonSchema, KeepsPatterns) {
-  Check({
+  CheckTexts({
       {R"({"type": "string", "pattern": "^[a-c]+$"})",
        {R"("abc")"},
        {R"("")", R"("abd")", R"("xab")"}},
@@ -90,7 +91,7 @@ TEST(JsonSchema, KeepsPatterns) {
 }
 
 TEST(JsonSchema, KeepsFormats) {
-  Check({
+  CheckTexts({
       {R"({"format": "date"})",
        {R"("2024-02-29")", R"("1999-12-31")", R"("2000-02-29")"},
        {R"("2023-02-29")", R"("1900-02-29")", R"("2024-13-01")", R"("2024-04-31")",
@@ -114,7 +115,7 @@ TEST(JsonSchema, KeepsFormats) {
 }
 
 TEST(JsonSchema, WritesMembersInOrderWithTheRightCommas) {
-  Check({
+  CheckTexts({
       {R"({"type": "object", "properties": {"b": {"type": "integer"}, "a": {"type": "null"}},
            "required": ["a", "b"], "additionalProperties": false})",
        {R"({"b":1,"a":null})", R"({"b": 1, "a": null})"},
@@ -142,7 +143,7 @@ TEST(JsonSchema, WritesMembersInOrderWithTheRightCommas) {
 TEST(JsonSchema, KeepsOtherMembersApartFromNamedOnes) {
   const std::string named =
       R"({"properties": {"ab": {"const": 1}, "é": {"const": 2}}, "additionalProperties": )";
-  Check({
+  CheckTexts({
       {named + R"({"type": "boolean"}})",
        {"{}", R"({"ab":1})", R"({"x":true})", R"({"ab":1,"é":2,"x":true, "y": false})",
         R"({"a":true})", R"({"abc":true,"":false})", R"({"è":true})", R"({"b":true,"b":false})"},
@@ -163,7 +164,7 @@ TEST(JsonSchema, KeepsOtherMembersApartFromNamedOnes) {
 }
 
 TEST(JsonSchema, CountsItems) {
-  Check({
+  CheckTexts({
       {R"({"items": {"const": 1}})", {"[]", "[1]", "[1, 1,1]"}, {"[2]", "[1,2]", "1"}},
       {R"({"items": {"const": 1}, "minItems": 2, "maxItems": 3})",
        {"[1,1]", "[1,1,1]"},
@@ -189,7 +190,7 @@ TEST(JsonSchema, CountsItems) {
 }
 
 TEST(JsonSchema, WritesEnumeratedValuesAsTheyAre) {
-  Check({
+  CheckTexts({
       {R"({"enum": ["a\"b", 1.50, null, [1, {"k": "é"}], 10000000000000000000000]})",
        {R"("a\"b")", "1.50", "null", R"([1,{"k":"é"}])", R"([1, {"k": "é"}])",
         "10000000000000000000000"},
@@ -202,7 +203,7 @@ TEST(JsonSchema, WritesEnumeratedValuesAsTheyAre) {
 }
 
 TEST(JsonSchema, FollowsAlternatives) {
-  Check({
+  CheckTexts({
       {R"({"anyOf": [{"type": "integer"}, {"type": "null"}]})", {"1", "null"}, {"\"\"", "1.5"}},
       {R"({"oneOf": [{"const": "a"}, {"const": "b"}]})", {R"("a")", R"("b")"}, {R"("c")"}},
       {R"({"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}},
@@ -220,7 +221,7 @@ TEST(JsonSchema, FollowsAlternatives) {
 }
 
 TEST(JsonSchema, MergesAllOf) {
-  Check({
+  CheckTexts({
       {R"({"allOf": [{"properties": {"x": {"type": "integer"}}, "required": ["x"]},
                      {"properties": {"y": {"const": 0}, "x": {"minimum": 3}}}]})",
        {R"({"x":3})", R"({"x":44,"y":0})"},
@@ -242,7 +243,7 @@ TEST(JsonSchema, MergesAllOf) {
 }
 
 TEST(JsonSchema, FollowsReferences) {
-  Check({
+  CheckTexts({
       {R"({"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}}})",
        {R"({"a":1})"},
        {R"({"a":"1"})"}},
@@ -267,7 +268,7 @@ TEST(JsonSchema, FollowsReferences) {
 }
 
 TEST(JsonSchema, BoundsNumbers) {
-  Check({
+  CheckTexts({
       {R"({"type": "integer", "minimum": -3, "exclusiveMaximum": 12})",
        {"-3", "0", "9", "10", "11"},
        {"-4", "12", "-0", "03", "100"}},

@@ -17,7 +17,7 @@ namespace {
 
 using TextOf = std::function<std::string(std::size_t)>;
 
-std::string Times(std::size_t n, const TextOf& part, std::string_view between = "") {
+std::string PartTimes(std::size_t n, const TextOf& part, std::string_view between = "") {
   std::string all;
   for (std::size_t i = 0; i < n; ++i) (all += i > 0 ? between : "") += part(i);
   return all;
@@ -50,18 +50,18 @@ void ExpectLinear(const std::vector<Case>& cases, const Convert& convert) {
 TEST(RegexGrowth, GrowsWithTheSizeAlone) {
   ExpectLinear(
       {
-          {"ranges of a class", [](std::size_t n) { return "[" + Times(n, Character) + "]"; }},
+          {"ranges of a class", [](std::size_t n) { return "[" + PartTimes(n, Character) + "]"; }},
           {"ranges of a negated class",
-           [](std::size_t n) { return "[^" + Times(n, Character) + "]"; }},
+           [](std::size_t n) { return "[^" + PartTimes(n, Character) + "]"; }},
           {"classes",
-           [](std::size_t n) { return Times(n, [](std::size_t) { return "[a-z\\d_]"; }); }},
+           [](std::size_t n) { return PartTimes(n, [](std::size_t) { return "[a-z\\d_]"; }); }},
           {"alternatives",
            [](std::size_t n) {
-             return Times(
+             return PartTimes(
                  n, [](std::size_t i) { return fmt::format("x{}", i); }, "|");
            }},
           {"groups",
-           [](std::size_t n) { return Times(n, [](std::size_t) { return "(?:ab*|c)?"; }); }},
+           [](std::size_t n) { return PartTimes(n, [](std::size_t) { return "(?:ab*|c)?"; }); }},
           {"groups without an end", [](std::size_t n) { return std::string(4 * n, '('); }},
           {"characters", [](std::size_t n) { return std::string(8 * n, 'x'); }},
       },
@@ -78,7 +78,7 @@ TEST(ChoiceGrowth, GrowsWithTheSizeAlone) {
 
 std::string Properties(std::size_t n, const TextOf& schema, std::string_view more = "") {
   return R"({"type":"object","properties":{)" +
-         Times(
+         PartTimes(
              n, [&](std::size_t i) { return fmt::format("\"p{}\":{}", i, schema(i)); }, ",") +
          "}" + std::string(more) + "}";
 }
@@ -93,7 +93,7 @@ TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
              return Properties(
                  n, string,
                  ",\"required\":[" +
-                     Times(
+                     PartTimes(
                          n, [](std::size_t i) { return fmt::format("\"p{}\"", i); }, ",") +
                      "]");
            }},
@@ -107,28 +107,28 @@ TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
           {"values",
            [](std::size_t n) {
              return "{\"enum\":[" +
-                    Times(
+                    PartTimes(
                         n, [](std::size_t i) { return fmt::format("\"v{}\"", i); }, ",") +
                     "]}";
            }},
           {"alternatives",
            [](std::size_t n) {
              return "{\"anyOf\":[" +
-                    Times(
+                    PartTimes(
                         n, [](std::size_t i) { return fmt::format(R"({{"const":{}}})", i); }, ",") +
                     "]}";
            }},
           {"references",
            [](std::size_t n) {
              return R"({"$defs":{"a":{"type":"null"}},"prefixItems":[)" +
-                    Times(
+                    PartTimes(
                         n, [](std::size_t) { return R"({"$ref":"#/$defs/a"})"; }, ",") +
                     "]}";
            }},
           {"references to references",
            [](std::size_t n) {
              return "{\"$defs\":{" +
-                    Times(
+                    PartTimes(
                         n,
                         [](std::size_t i) {
                           return fmt::format(R"("d{}":{{"items":{{"$ref":"#/$defs/d{}"}}}})", i,
@@ -151,7 +151,7 @@ TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
                  n, [](std::size_t i) { return fmt::format(R"({{"pattern":"^a{}[b-z]+$"}})", i); });
            }},
           {"ranges of a class in a pattern",
-           [](std::size_t n) { return "{\"pattern\":\"^[" + Times(n, Character) + "]$\"}"; }},
+           [](std::size_t n) { return "{\"pattern\":\"^[" + PartTimes(n, Character) + "]$\"}"; }},
           {"arrays of the whole schema",
            [](std::size_t n) {
              return Properties(
@@ -161,17 +161,17 @@ TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
           {"values and alternatives",
            [](std::size_t n) {
              return "{\"enum\":[" +
-                    Times(
+                    PartTimes(
                         n, [](std::size_t i) { return fmt::format("{}", i); }, ",") +
                     "],\"anyOf\":[" +
-                    Times(
+                    PartTimes(
                         n, [](std::size_t i) { return fmt::format(R"({{"const":{}}})", i); }, ",") +
                     "]}";
            }},
           {"one large value",
            [](std::size_t n) {
              return "{\"const\":[" +
-                    Times(
+                    PartTimes(
                         n, [](std::size_t i) { return fmt::format("{{\"k\":{}}}", i); }, ",") +
                     "]}";
            }},
@@ -186,16 +186,16 @@ TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
 TEST(JsonSchemaGrowth, ProductsAreRefusedSoon) {
   const auto values = [](std::size_t first) {
     return "{\"enum\":[" +
-           Times(
+           PartTimes(
                4000, [&](std::size_t i) { return fmt::format("{}", first + i); }, ",") +
            "]}";
   };
   const std::string chain =
       "\"$defs\":{" +
-      Times(190,
-            [](std::size_t i) {
-              return fmt::format(R"("d{}":{{"$ref":"#/$defs/d{}"}},)", i, i + 1);
-            }) +
+      PartTimes(190,
+                [](std::size_t i) {
+                  return fmt::format(R"("d{}":{{"$ref":"#/$defs/d{}"}},)", i, i + 1);
+                }) +
       R"("d190":{"type":"null"}})";
   struct Product {
     const char* name;
@@ -205,7 +205,7 @@ TEST(JsonSchemaGrowth, ProductsAreRefusedSoon) {
   const Product cases[] = {
       {"contradictory values", 70,
        "{\"allOf\":[" + values(0) + "," +
-           Times(
+           PartTimes(
                13,
                [&](std::size_t) {
                  return "{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}";
@@ -214,7 +214,7 @@ TEST(JsonSchemaGrowth, ProductsAreRefusedSoon) {
            "," + values(3999) + "]}"},
       {"values that never meet", 70,
        "{\"allOf\":[" + values(0) + "," + values(5000) + "," +
-           Times(
+           PartTimes(
                13,
                [&](std::size_t i) {
                  return fmt::format(
@@ -225,7 +225,7 @@ TEST(JsonSchemaGrowth, ProductsAreRefusedSoon) {
            "]}"},
       {"objects", 50,
        "{\"allOf\":[" + Properties(4000, [](std::size_t) { return "{}"; }) + "," +
-           Times(
+           PartTimes(
                13,
                [](std::size_t i) {
                  return fmt::format(
@@ -235,7 +235,7 @@ TEST(JsonSchemaGrowth, ProductsAreRefusedSoon) {
            "]}"},
       {"long chains of references", 1'500,
        "{" + chain + ",\"prefixItems\":[" +
-           Times(
+           PartTimes(
                4000, [](std::size_t) { return R"({"$ref":"#/$defs/d0"})"; }, ",") +
            "]}"},
       {"long names", 3'000,

@@ -52,15 +52,15 @@ struct Room {
 };
 
 template <typename T>
-bool Same(const T* a, const T* b, std::int64_t n) {
+bool SameBytes(const T* a, const T* b, std::int64_t n) {
   return std::memcmp(a, b, static_cast<std::size_t>(n) * sizeof(T)) == 0;
 }
 
 bool SameForm(const Activation& a, const Activation& b, int n_rows, GatheredForm form) {
-  if (form == GatheredForm::kFloat) return Same(a.x, b.x, std::int64_t{n_rows} * kWidth);
+  if (form == GatheredForm::kFloat) return SameBytes(a.x, b.x, std::int64_t{n_rows} * kWidth);
   const std::int64_t blocks = std::int64_t{n_rows} * kWidth / tensor::kBlock;
-  return Same(a.q, b.q, blocks * tensor::kBlock) && Same(a.d, b.d, blocks) &&
-         Same(a.s, b.s, 2 * blocks);
+  return SameBytes(a.q, b.q, blocks * tensor::kBlock) && SameBytes(a.d, b.d, blocks) &&
+         SameBytes(a.s, b.s, 2 * blocks);
 }
 
 void RunPhases(const Gather& gather, const Pass& pass) {
@@ -126,9 +126,11 @@ TEST(Gather, TakesSomeRowsToRankZeroAlone) {
     EXPECT_TRUE(gather.ToLead(1, 2));
     const Room& expected = ranks.leads() ? whole : before;
     for (const int row : {1, 2})
-      EXPECT_TRUE(Same(own.a.Row(row), expected.a.Row(row), kWidth)) << ranks.rank() << " " << row;
+      EXPECT_TRUE(SameBytes(own.a.Row(row), expected.a.Row(row), kWidth))
+          << ranks.rank() << " " << row;
     for (const int row : {0, 3})
-      EXPECT_TRUE(Same(own.a.Row(row), before.a.Row(row), kWidth)) << ranks.rank() << " " << row;
+      EXPECT_TRUE(SameBytes(own.a.Row(row), before.a.Row(row), kWidth))
+          << ranks.rank() << " " << row;
     EXPECT_EQ(ranks.traffic().gathers, 1);
   });
 }

@@ -26,13 +26,13 @@ const kernels::Kernels& Kernels() {
 }
 
 // Rows of logits, and what is wanted of each.
-struct Rows {
+struct ChoiceRows {
   int vocabulary;
   std::vector<std::vector<float>> logits;
   std::vector<Choice> choices;
   std::vector<int> numbers;
 
-  explicit Rows(int n) : vocabulary(n) {}
+  explicit ChoiceRows(int n) : vocabulary(n) {}
   std::vector<float>& Add(const Choice& choice, float deviation = 3) {
     std::mt19937 engine(static_cast<std::uint32_t>(logits.size()) + 1);
     std::normal_distribution<float> draw(0.0f, deviation);
@@ -58,7 +58,7 @@ struct Outcome {
 };
 
 // What rank 0 has after one pass. Each rank begins with its own columns alone.
-Outcome RunOn(const Rows& rows, const std::vector<int>& speeds, int n_threads) {
+Outcome RunOn(const ChoiceRows& rows, const std::vector<int>& speeds, int n_threads) {
   Outcome outcome;
   comm::RunAsRanks(static_cast<int>(speeds.size()), [&](comm::Ranks& ranks) {
     ModelConfig config;
@@ -97,7 +97,7 @@ Outcome RunOn(const Rows& rows, const std::vector<int>& speeds, int n_threads) {
   return outcome;
 }
 
-void ExpectWhole(const Rows& rows) {
+void ExpectWhole(const ChoiceRows& rows) {
   for (const auto& speeds : {std::vector<int>{1, 1}, {1, 3}, {1, 1, 1}, {5, 1, 1, 1}})
     for (const int n_threads : {1, 2}) {
       const Outcome outcome = RunOn(rows, speeds, n_threads);
@@ -118,7 +118,7 @@ void ExpectWhole(const Rows& rows) {
 
 TEST(Choices, OfRanksAreThoseOfOneProcess) {
   for (const int vocabulary : {50, 320, 1003}) {
-    Rows rows(vocabulary);
+    ChoiceRows rows(vocabulary);
     for (int i = 0; i < 4; ++i)
       for (const ChoiceRule rule : {ChoiceRule::kBest, ChoiceRule::kRace, ChoiceRule::kNone})
         rows.Add(rows.Make(rule), i == 3 ? 0.001f : 3);
@@ -127,7 +127,7 @@ TEST(Choices, OfRanksAreThoseOfOneProcess) {
 }
 
 TEST(Choices, GiveTiesToTheLowestToken) {
-  Rows rows(320);
+  ChoiceRows rows(320);
   for (const ChoiceRule rule : {ChoiceRule::kBest, ChoiceRule::kRace})
     for (const std::vector<int>& equal : {std::vector<int>{60, 200, 310}, {0, 319}, {161, 162}}) {
       auto& row = rows.Add(rows.Make(rule));
@@ -142,7 +142,7 @@ TEST(Choices, GiveTiesToTheLowestToken) {
 }
 
 TEST(Choices, KnowRowsThatAreNotFinite) {
-  Rows rows(320);
+  ChoiceRows rows(320);
   for (const ChoiceRule rule : {ChoiceRule::kBest, ChoiceRule::kRace})
     for (const float value : {kNan, kInf, -kInf}) {
       for (const std::size_t column : {0U, 170U, 319U}) rows.Add(rows.Make(rule))[column] = value;
@@ -155,7 +155,7 @@ TEST(Choices, KnowRowsThatAreNotFinite) {
 }
 
 TEST(Choices, SendAFewBytesOfEachRow) {
-  Rows rows(320);
+  ChoiceRows rows(320);
   for (int i = 0; i < 5; ++i) rows.Add(rows.Make(ChoiceRule::kBest));
   Outcome outcome = RunOn(rows, {1, 1, 1}, 1);
   EXPECT_EQ(outcome.traffic.gathers, 1);
@@ -170,7 +170,7 @@ TEST(Choices, SendAFewBytesOfEachRow) {
 // search is short.
 TEST(Choices, ARaceWhoseScaleIsLeftOpenIsRunByRankZero) {
   constexpr int kKnown = 89'700, kMost = 4'000'000;
-  Rows rows(101);
+  ChoiceRows rows(101);
   const Choice choice = rows.Make(ChoiceRule::kRace);
   std::vector<float>& row = rows.Add(choice);
   for (std::size_t i = 0; i < row.size(); ++i) row[i] = -0.25f * static_cast<float>(i * 7 % 16);

@@ -86,13 +86,13 @@ struct OwnPass {
   std::vector<kv::Segment> segments;
 };
 
-bool Same(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+bool SameTokens(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
 void ExpectSame(const Pass& got, const Pass& wanted, int width) {
-  EXPECT_TRUE(Same(got.tokens, wanted.tokens));
-  EXPECT_TRUE(Same(got.logit_rows, wanted.logit_rows));
+  EXPECT_TRUE(SameTokens(got.tokens, wanted.tokens));
+  EXPECT_TRUE(SameTokens(got.logit_rows, wanted.logit_rows));
   EXPECT_EQ(got.own_features, wanted.own_features);
   EXPECT_EQ(got.reduced, wanted.reduced);
   ASSERT_EQ(got.features == nullptr, wanted.features == nullptr);
@@ -114,8 +114,8 @@ void ExpectSame(const Pass& got, const Pass& wanted, int width) {
     EXPECT_EQ(a.state.to, b.state.to);
     EXPECT_EQ(a.state.source, b.state.source);
     EXPECT_EQ(a.state.checkpoint, b.state.checkpoint);
-    EXPECT_TRUE(Same(a.blocks, b.blocks));
-    EXPECT_TRUE(Same(a.window_blocks, b.window_blocks));
+    EXPECT_TRUE(SameTokens(a.blocks, b.blocks));
+    EXPECT_TRUE(SameTokens(a.window_blocks, b.window_blocks));
   }
 }
 
@@ -161,7 +161,7 @@ TEST(Message, BringsOtherOrders) {
   ASSERT_TRUE(got.Receive(wire));
   EXPECT_EQ(got.order(), Order::kClearBlocks);
   EXPECT_EQ(got.runner(), 1);
-  EXPECT_TRUE(Same(got.body(), blocks));
+  EXPECT_TRUE(SameTokens(got.body(), blocks));
   ASSERT_TRUE(got.Receive(wire));
   EXPECT_EQ(got.order(), Order::kStop);
   EXPECT_TRUE(got.body().empty());

@@ -11,28 +11,28 @@ namespace {
 
 using Shares = std::vector<int>;
 
-Shares Of(std::vector<double> speeds) {
+Shares SharesAt(std::vector<double> speeds) {
   return SharesOf(speeds);
 }
 
 TEST(SharesOf, EqualRanksHaveEqualShares) {
-  EXPECT_EQ(Of({3e9}), Shares({10}));
-  EXPECT_EQ(Of({20e9, 20e9, 20e9}), Shares({10, 10, 10}));
+  EXPECT_EQ(SharesAt({3e9}), Shares({10}));
+  EXPECT_EQ(SharesAt({20e9, 20e9, 20e9}), Shares({10, 10, 10}));
 }
 
 TEST(SharesOf, SpeedsWithinTenPercentAreEqual) {
-  EXPECT_EQ(Of({20e9, 18.3e9}), Shares({10, 10}));
-  EXPECT_EQ(Of({18.3e9, 20e9, 19e9}), Shares({10, 10, 10}));
-  EXPECT_EQ(Of({20e9, 17.9e9}), Shares({10, 9}));
+  EXPECT_EQ(SharesAt({20e9, 18.3e9}), Shares({10, 10}));
+  EXPECT_EQ(SharesAt({18.3e9, 20e9, 19e9}), Shares({10, 10, 10}));
+  EXPECT_EQ(SharesAt({20e9, 17.9e9}), Shares({10, 9}));
 }
 
 TEST(SharesOf, SlowerRanksHaveSmallerShares) {
-  EXPECT_EQ(Of({10e9, 20e9}), Shares({5, 10}));
-  EXPECT_EQ(Of({40e9, 10e9, 20e9, 9.5e9}), Shares({10, 2, 5, 2}));
+  EXPECT_EQ(SharesAt({10e9, 20e9}), Shares({5, 10}));
+  EXPECT_EQ(SharesAt({40e9, 10e9, 20e9, 9.5e9}), Shares({10, 2, 5, 2}));
 }
 
 TEST(SharesOf, EachRankHasAShare) {
-  EXPECT_EQ(Of({1, 1e12}), Shares({1, 10}));
+  EXPECT_EQ(SharesAt({1, 1e12}), Shares({1, 10}));
 }
 
 RankSpeeds Even(int n_ranks, double gather_us) {

@@ -100,17 +100,18 @@ TEST_P(DividedWeights, APartOfAnotherDivisionIsNotTaken) {
   EXPECT_EQ(load({1, 3}), "reading kept weights");
 }
 
-std::vector<std::string> Names() {
+std::vector<std::string> DividedNames() {
   std::vector<std::string> names = {"mixtral"};
   for (const ArchitectureInfo* info : AllArchitectures()) names.emplace_back(info->name);
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DividedWeights, testing::ValuesIn(Names()), [](const auto& param) {
-  std::string name = param.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, DividedWeights, testing::ValuesIn(DividedNames()),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace foretoken::model

@@ -22,7 +22,7 @@ namespace {
 
 using formats::TensorView;
 
-std::vector<std::string> Names() {
+std::vector<std::string> HostileNames() {
   std::vector<std::string> names = {"mixtral"};
   for (const ArchitectureInfo* info : AllArchitectures()) names.emplace_back(info->name);
   return names;
@@ -153,12 +153,14 @@ TEST_P(HostileTensors, HaveATypeThatIsNotRead) {
     ExpectErrors("type", [type](TensorView& t) { return t.ggml_type = type, true; });
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, HostileTensors, testing::ValuesIn(Names()), [](const auto& of) {
-  std::string name = of.param;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Files, HostileTensors, testing::ValuesIn(HostileNames()),
+                         [](const auto& of) {
+                           std::string name = of.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return std::isalnum(c) == 0; }, '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace foretoken::model

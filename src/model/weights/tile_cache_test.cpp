@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kSize = 9'000'000;  // more than two pieces of the checksum
-constexpr std::uint64_t kKey = 12345, kSource = 678;
+constexpr std::size_t kCachedBytes = 9'000'000;  // more than two pieces of the checksum
+constexpr std::uint64_t kCachedKey = 12345, kSource = 678;
 
 class TileCacheTest : public testing::Test {
  protected:
@@ -39,10 +39,10 @@ class TileCacheTest : public testing::Test {
   // Keeps kSize bytes for model.gguf and returns the path of the file.
   fs::path KeepOne() {
     std::string why_not;
-    TileMemory tiles = cache().Make(kModel, kSize, &why_not);
+    TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
     EXPECT_EQ(why_not, "");
     Fill(tiles);
-    EXPECT_TRUE(cache().Keep(tiles, kKey, kSource, pool_));
+    EXPECT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
     EXPECT_TRUE(Filled(tiles));
     EXPECT_EQ(Files().size(), 1u);
     return Files().at(0);
@@ -52,7 +52,7 @@ class TileCacheTest : public testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_)) files.push_back(entry.path());
     return files;
   }
-  std::optional<TileMemory> Find(std::uint64_t key = kKey, std::size_t size = kSize) {
+  std::optional<TileMemory> Find(std::uint64_t key = kCachedKey, std::size_t size = kCachedBytes) {
     return cache().Find(kModel, key, size, pool_);
   }
   TileCache cache() const { return TileCache(folder_); }
@@ -72,7 +72,7 @@ TEST_F(TileCacheTest, FindsWhatWasKept) {
   KeepOne();
   const auto found = Find();
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->size_bytes(), kSize);
+  EXPECT_EQ(found->size_bytes(), kCachedBytes);
   EXPECT_TRUE(Filled(*found));
 }
 
@@ -82,15 +82,15 @@ TEST_F(TileCacheTest, HashesAndWritesTilesAsTheyBecomeFinal) {
   std::ifstream(at_once, std::ios::binary)
       .read(expected.data(), static_cast<std::streamsize>(expected.size()));
   std::string why_not;
-  TileMemory tiles = cache().Make(kModel, kSize, &why_not);
+  TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
   ASSERT_TRUE(tiles.in_file()) << why_not;
-  for (std::size_t n = 0; n < kSize;) {
-    const std::size_t end = std::min(n + 1'234'567, kSize);
+  for (std::size_t n = 0; n < kCachedBytes;) {
+    const std::size_t end = std::min(n + 1'234'567, kCachedBytes);
     for (; n < end; ++n) tiles.data()[n] = Value(n);
     tiles.Finish(n, pool_);
     tiles.WriteBack(n);
   }
-  EXPECT_TRUE(cache().Keep(tiles, kKey, kSource, pool_));
+  EXPECT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
   EXPECT_TRUE(Filled(tiles));
   std::vector<char> stepwise(fs::file_size(at_once));
   std::ifstream(at_once, std::ios::binary)
@@ -101,12 +101,13 @@ TEST_F(TileCacheTest, HashesAndWritesTilesAsTheyBecomeFinal) {
 TEST_F(TileCacheTest, TellsHowFarItHasReadAndStops) {
   KeepOne();
   std::vector<std::size_t> seen;
-  EXPECT_TRUE(cache().Find(kModel, kKey, kSize, pool_, [&](std::size_t n) {
+  EXPECT_TRUE(cache().Find(kModel, kCachedKey, kCachedBytes, pool_, [&](std::size_t n) {
     seen.push_back(n);
     return true;
   }));
-  EXPECT_EQ(seen, std::vector<std::size_t>{kSize}) << "a step has 256 MiB";
-  EXPECT_FALSE(cache().Find(kModel, kKey, kSize, pool_, [](std::size_t) { return false; }));
+  EXPECT_EQ(seen, std::vector<std::size_t>{kCachedBytes}) << "a step has 256 MiB";
+  EXPECT_FALSE(
+      cache().Find(kModel, kCachedKey, kCachedBytes, pool_, [](std::size_t) { return false; }));
   EXPECT_EQ(Files().size(), 1u);
 }
 
@@ -116,7 +117,7 @@ TEST_F(TileCacheTest, MeasuresTheDiskWhereTheTilesAreManyEnough) {
   TileMemory tiles = cache().Make(kModel, kMany, &why_not);
   ASSERT_TRUE(tiles.in_file()) << why_not;
   for (std::size_t i = 0; i < kMany; i += 4096) tiles.data()[i] = Value(i);
-  EXPECT_TRUE(cache().Keep(tiles, kKey, kSource, pool_));
+  EXPECT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
   EXPECT_GE(tiles.ReadSpeed(), 0);  // 0 where no page can leave memory, as on a RAM disk
   for (std::size_t i = 0; i < kMany; i += 4096) ASSERT_EQ(tiles.data()[i], Value(i));
   EXPECT_EQ(TileMemory(kMany).ReadSpeed(), 0);
@@ -125,20 +126,21 @@ TEST_F(TileCacheTest, MeasuresTheDiskWhereTheTilesAreManyEnough) {
 TEST_F(TileCacheTest, FindsItWithAnyNumberOfThreads) {
   KeepOne();
   ThreadPool alone(1), many(5);
-  EXPECT_TRUE(cache().Find(kModel, kKey, kSize, alone));
-  EXPECT_TRUE(cache().Find(kModel, kKey, kSize, many));
+  EXPECT_TRUE(cache().Find(kModel, kCachedKey, kCachedBytes, alone));
+  EXPECT_TRUE(cache().Find(kModel, kCachedKey, kCachedBytes, many));
 }
 
 TEST_F(TileCacheTest, TrustsNoOtherKeySizeOrModel) {
   KeepOne();
-  EXPECT_FALSE(Find(kKey + 1));
-  EXPECT_FALSE(Find(kKey, kSize - 1));
-  EXPECT_FALSE(cache().Find("/elsewhere/model.gguf", kKey, kSize, pool_));
+  EXPECT_FALSE(Find(kCachedKey + 1));
+  EXPECT_FALSE(Find(kCachedKey, kCachedBytes - 1));
+  EXPECT_FALSE(cache().Find("/elsewhere/model.gguf", kCachedKey, kCachedBytes, pool_));
 }
 
 TEST_F(TileCacheTest, TrustsNoTruncatedOrLongerFile) {
   const fs::path file = KeepOne();
-  for (const auto size : {std::size_t{0}, std::size_t{100}, kSize, kSize + 4095, kSize + 4097}) {
+  for (const auto size :
+       {std::size_t{0}, std::size_t{100}, kCachedBytes, kCachedBytes + 4095, kCachedBytes + 4097}) {
     fs::resize_file(file, size);
     EXPECT_FALSE(Find()) << size;
   }
@@ -248,9 +250,9 @@ TEST_F(TileCacheTest, NoticesAFileThatIsWrittenOverAndGetsItsOldTimeAgain) {
 
 TEST_F(TileCacheTest, NoticesItInTilesThatItHasJustMade) {
   std::string why_not;
-  TileMemory tiles = cache().Make(kModel, kSize, &why_not);
+  TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
   Fill(tiles);
-  ASSERT_TRUE(cache().Keep(tiles, kKey, kSource, pool_));
+  ASSERT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
   EXPECT_TRUE(tiles.Check(pool_));
   usleep(20'000);
   Overwrite(Files().at(0), 4096 + 5'000'000, 'x');
@@ -298,7 +300,7 @@ TEST_F(TileCacheTest, ReplacesWhatItDoesNotTrust) {
 TEST_F(TileCacheTest, LeavesNothingOfAFileThatWasNotKept) {
   std::string why_not;
   {
-    TileMemory tiles = cache().Make(kModel, kSize, &why_not);
+    TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
     Fill(tiles);
   }
   EXPECT_TRUE(Files().empty());
@@ -307,22 +309,22 @@ TEST_F(TileCacheTest, LeavesNothingOfAFileThatWasNotKept) {
 TEST_F(TileCacheTest, MakesItsFolder) {
   const TileCache deeper(folder_ + "/not/yet");
   std::string why_not;
-  TileMemory tiles = deeper.Make(kModel, kSize, &why_not);
+  TileMemory tiles = deeper.Make(kModel, kCachedBytes, &why_not);
   EXPECT_EQ(why_not, "");
-  EXPECT_TRUE(deeper.Keep(tiles, kKey, kSource, pool_));
-  EXPECT_TRUE(deeper.Find(kModel, kKey, kSize, pool_));
+  EXPECT_TRUE(deeper.Keep(tiles, kCachedKey, kSource, pool_));
+  EXPECT_TRUE(deeper.Find(kModel, kCachedKey, kCachedBytes, pool_));
 }
 
 TEST_F(TileCacheTest, GivesAnonymousMemoryAndAReasonWhereAFileCannotBe) {
   std::ofstream(folder_ + "/file") << "no folder";
   const TileCache nowhere(folder_ + "/file");
   std::string why_not;
-  TileMemory tiles = nowhere.Make(kModel, kSize, &why_not);
+  TileMemory tiles = nowhere.Make(kModel, kCachedBytes, &why_not);
   EXPECT_NE(why_not.find("/file: cannot make a file"), std::string::npos) << why_not;
   Fill(tiles);
   EXPECT_TRUE(Filled(tiles));
-  EXPECT_TRUE(nowhere.Keep(tiles, kKey, kSource, pool_));
-  EXPECT_FALSE(nowhere.Find(kModel, kKey, kSize, pool_));
+  EXPECT_TRUE(nowhere.Keep(tiles, kCachedKey, kSource, pool_));
+  EXPECT_FALSE(nowhere.Find(kModel, kCachedKey, kCachedBytes, pool_));
 }
 
 TEST_F(TileCacheTest, SaysSoWhereTheDiskIsTooSmall) {
@@ -336,10 +338,10 @@ TEST_F(TileCacheTest, SaysSoWhereTheDiskIsTooSmall) {
 
 TEST_F(TileCacheTest, KeepsNothingWithoutAFolder) {
   std::string why_not;
-  TileMemory tiles = TileCache().Make(kModel, kSize, &why_not);
+  TileMemory tiles = TileCache().Make(kModel, kCachedBytes, &why_not);
   EXPECT_EQ(why_not, "");
-  EXPECT_TRUE(TileCache().Keep(tiles, kKey, kSource, pool_));
-  EXPECT_FALSE(TileCache().Find(kModel, kKey, kSize, pool_));
+  EXPECT_TRUE(TileCache().Keep(tiles, kCachedKey, kSource, pool_));
+  EXPECT_FALSE(TileCache().Find(kModel, kCachedKey, kCachedBytes, pool_));
 }
 
 }  // namespace

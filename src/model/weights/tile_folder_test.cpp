@@ -28,9 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kSize = 8192;
-constexpr std::uint64_t kFileBytes = kSize + kTileHeaderBytes, kNoLimit = ~std::uint64_t{0};
-constexpr std::uint64_t kKey = 1;
+constexpr std::size_t kTileBytes = 8192;
+constexpr std::uint64_t kFileBytes = kTileBytes + kTileHeaderBytes, kNoLimit = ~std::uint64_t{0};
+constexpr std::uint64_t kFolderKey = 1;
 constexpr int kHour = 3600, kDay = 24 * kHour;
 
 class TileFolderTest : public testing::Test {
@@ -48,10 +48,10 @@ class TileFolderTest : public testing::Test {
   TileMemory Make(const std::string& model, std::uint64_t limit = kNoLimit) {
     const TileCache cache(tiles_, limit);
     std::string why_not;
-    TileMemory tiles = cache.Make(model, kSize, &why_not);
+    TileMemory tiles = cache.Make(model, kTileBytes, &why_not);
     EXPECT_EQ(why_not, "");
-    std::memset(tiles.data(), static_cast<int>(model.size() % 251), kSize);
-    EXPECT_TRUE(cache.Keep(tiles, kKey, 0, pool_));
+    std::memset(tiles.data(), static_cast<int>(model.size() % 251), kTileBytes);
+    EXPECT_TRUE(cache.Keep(tiles, kFolderKey, 0, pool_));
     return tiles;
   }
   // Tiles for a model of that name which were used so long ago.
@@ -68,7 +68,7 @@ class TileFolderTest : public testing::Test {
     ASSERT_EQ(utimensat(AT_FDCWD, file.c_str(), times.data(), 0), 0);
   }
   std::optional<TileMemory> Find(const std::string& name) {
-    return TileCache(tiles_).Find(models_ + "/" + name + ".gguf", kKey, kSize, pool_);
+    return TileCache(tiles_).Find(models_ + "/" + name + ".gguf", kFolderKey, kTileBytes, pool_);
   }
   // The models whose tiles are there.
   std::set<std::string> Kept() const {
@@ -87,38 +87,38 @@ class TileFolderTest : public testing::Test {
   ThreadPool pool_{1};
 };
 
-using Names = std::set<std::string>;
+using FileNames = std::set<std::string>;
 
 TEST_F(TileFolderTest, WhatWasNotUsedForTheLongestTimeGoesUntilTheRestFits) {
   Keep("two", 2 * kHour);
   Keep("three", 3 * kHour);
   Keep("one", kHour);
   Bound(3 * kFileBytes);
-  EXPECT_EQ(Kept(), (Names{"one", "two", "three"}));
+  EXPECT_EQ(Kept(), (FileNames{"one", "two", "three"}));
   Bound(3 * kFileBytes - 1);
-  EXPECT_EQ(Kept(), (Names{"one", "two"}));
+  EXPECT_EQ(Kept(), (FileNames{"one", "two"}));
   Bound(2 * kFileBytes, 1);
-  EXPECT_EQ(Kept(), (Names{"one"}));
+  EXPECT_EQ(Kept(), (FileNames{"one"}));
 }
 
 TEST_F(TileFolderTest, ANewFileMakesRoomForItself) {
   Keep("old", 2 * kHour);
   Keep("older", 3 * kHour);
   Make(Model("new"), 2 * kFileBytes);
-  EXPECT_EQ(Kept(), (Names{"new", "old"}));
+  EXPECT_EQ(Kept(), (FileNames{"new", "old"}));
 }
 
 TEST_F(TileFolderTest, AFileThatIsLargerThanTheLimitIsKeptAlone) {
   Keep("old", kHour);
   Make(Model("new"), 1);
-  EXPECT_EQ(Kept(), (Names{"new"}));
+  EXPECT_EQ(Kept(), (FileNames{"new"}));
 }
 
 TEST_F(TileFolderTest, TheFileThatIsReplacedDoesNotCount) {
   Keep("old", kHour);
   Keep("same", 2 * kHour);
   Make(Model("same"), 2 * kFileBytes);
-  EXPECT_EQ(Kept(), (Names{"old", "same"}));
+  EXPECT_EQ(Kept(), (FileNames{"old", "same"}));
 }
 
 TEST_F(TileFolderTest, WhatIsInUseStays) {
@@ -129,7 +129,7 @@ TEST_F(TileFolderTest, WhatIsInUseStays) {
   const TileMemory made = Make(Model("made"));
   SetUsed(FileOf("made"), 4 * kHour);
   Bound(0);
-  EXPECT_EQ(Kept(), (Names{"found", "made"}));
+  EXPECT_EQ(Kept(), (FileNames{"found", "made"}));
 }
 
 TEST_F(TileFolderTest, WhatIsNoLongerInUseGoes) {
@@ -137,7 +137,7 @@ TEST_F(TileFolderTest, WhatIsNoLongerInUseGoes) {
   ASSERT_TRUE(Find("found"));
   Make(Model("made"));
   Bound(0);
-  EXPECT_EQ(Kept(), Names{});
+  EXPECT_EQ(Kept(), FileNames{});
 }
 
 TEST_F(TileFolderTest, ToLookAtAFileIsNoUse) {
@@ -185,7 +185,7 @@ TEST_F(TileFolderTest, WhatHasLostItsModelGoesAfterAWeek) {
   fs::remove(models_ + "/gone.gguf");
   fs::remove(models_ + "/just-gone.gguf");
   Bound(kNoLimit);
-  EXPECT_EQ(Kept(), (Names{"there"}));
+  EXPECT_EQ(Kept(), (FileNames{"there"}));
   EXPECT_FALSE(fs::exists(gone));
   EXPECT_TRUE(fs::exists(just_gone));
 }
@@ -196,7 +196,7 @@ TEST_F(TileFolderTest, WhatHasLostItsModelGoesFirst) {
   const fs::path gone = FileOf("gone");
   fs::remove(models_ + "/gone.gguf");
   Bound(kFileBytes);
-  EXPECT_EQ(Kept(), (Names{"there"}));
+  EXPECT_EQ(Kept(), (FileNames{"there"}));
   EXPECT_FALSE(fs::exists(gone));
 }
 
@@ -206,7 +206,7 @@ TEST_F(TileFolderTest, AModelThatIsNotKnownIsNotGone) {
   std::fstream(FileOf("one"), std::ios::in | std::ios::out | std::ios::binary).seekp(70).put('~');
   SetUsed(FileOf("one"), 30 * kDay);
   Bound(kNoLimit);
-  EXPECT_EQ(Kept(), (Names{"one"}));
+  EXPECT_EQ(Kept(), (FileNames{"one"}));
 }
 
 TEST_F(TileFolderTest, AFolderThatIsNotThereIsNoError) {
@@ -225,16 +225,16 @@ TEST_F(TileFolderTest, WhatIsFoundIsWholeWhileOthersDelete) {
     for (std::size_t i = begin; i < begin + 100; ++i) {
       const std::string& model = models[i % models.size()];
       const auto value = static_cast<std::byte>(model.size());
-      auto found = cache.Find(model, kKey, kSize, pool);
+      auto found = cache.Find(model, kFolderKey, kTileBytes, pool);
       if (found) {
-        wrong += std::count(found->data(), found->data() + kSize, value) != kSize;
+        wrong += std::count(found->data(), found->data() + kTileBytes, value) != kTileBytes;
         wrong += !found->Check(pool);
         continue;
       }
       std::string why_not;
-      TileMemory tiles = cache.Make(model, kSize, &why_not);
-      std::fill_n(tiles.data(), kSize, value);
-      wrong += !cache.Keep(tiles, kKey, 0, pool) || !why_not.empty();
+      TileMemory tiles = cache.Make(model, kTileBytes, &why_not);
+      std::fill_n(tiles.data(), kTileBytes, value);
+      wrong += !cache.Keep(tiles, kFolderKey, 0, pool) || !why_not.empty();
     }
   };
   std::vector<std::jthread> threads;

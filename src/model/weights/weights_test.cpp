@@ -55,7 +55,7 @@ std::vector<std::byte> Renamed(std::vector<std::byte> bytes, std::string_view na
 
 const auto kAsItIs = [](ModelConfig&) {};
 
-std::vector<std::byte> Latent() {
+std::vector<std::byte> LatentFile() {
   return fixtures::TinyModelBytes({.arch = "deepseek2",
                                    .n_layers = 2,
                                    .n_kv_heads = 1,
@@ -119,12 +119,12 @@ TEST(Weights, NameTheTensorThatDoesNotFit) {
 }
 
 TEST(Weights, OfLatentAttentionAreNamedWhereTheyAreMissing) {
-  EXPECT_EQ(ErrorAfter(Latent(), kAsItIs), "");
+  EXPECT_EQ(ErrorAfter(LatentFile(), kAsItIs), "");
   for (const std::string tensor :
        {"attn_q_a.weight", "attn_q_a_norm.weight", "attn_q_b.weight", "attn_kv_a_mqa.weight",
         "attn_kv_a_norm.weight", "attn_k_b.weight", "attn_v_b.weight", "attn_output.weight",
         "ffn_gate_shexp.weight"})
-    EXPECT_EQ(ErrorAfter(Renamed(Latent(), "blk.1." + tensor), kAsItIs),
+    EXPECT_EQ(ErrorAfter(Renamed(LatentFile(), "blk.1." + tensor), kAsItIs),
               "tensor blk.1." + tensor + ": missing; this is not a complete model file");
 }
 
@@ -138,7 +138,7 @@ TEST(Weights, OfLatentAttentionAreNamedWhereTheyDoNotFit) {
       {"attn_kv_a_mqa.weight", [](LatentAttentionConfig& c) { c.rank = 64; }},
       {"attn_output.weight", [](LatentAttentionConfig& c) { c.value_dim = 32; }}};
   for (const auto& [tensor, change] : cases) {
-    const std::string message = ErrorAfter(Latent(), [&](ModelConfig& c) {
+    const std::string message = ErrorAfter(LatentFile(), [&](ModelConfig& c) {
       change(std::get<LatentAttentionConfig>(c.layers[0].mixer));
     });
     EXPECT_EQ(message.substr(0, message.find(':')), std::string("tensor blk.0.") + tensor);

@@ -12,7 +12,7 @@
 namespace foretoken::text::jinja {
 namespace {
 
-constexpr Sizes kSizes = {2048, 8192};
+constexpr Sizes kTemplateSizes = {2048, 8192};
 
 TEST(JinjaGrowth, TemplatesAreParsed) {
   for (const char* const part :
@@ -21,7 +21,7 @@ TEST(JinjaGrowth, TemplatesAreParsed) {
         "{{ [1, 2, {'a': -1.5e3}] | join(',') }}", " ", "\n", "{% -",
         "{{ a.b.c[0](x, y=1) is not defined and not x }}",
         "{% for x in y %}{{ x }}{% else %}{% endfor %}"})
-    ExpectLinear(std::string("parses ") + part, kSizes, [&](std::size_t size) {
+    ExpectLinear(std::string("parses ") + part, kTemplateSizes, [&](std::size_t size) {
       return [text = Repeated(part, size)] {
         [[maybe_unused]] const auto parsed = Template::Parse(text);
       };
@@ -56,7 +56,7 @@ TEST(JinjaGrowth, ConversationsAreRendered) {
     for (const char* const part : {"a", " ", "\n", "ab", "</think>", "\u00e9\n"}) {
       const auto parsed = Template::Parse(source);
       ASSERT_TRUE(parsed.has_value()) << source;
-      ExpectLinear(std::string(source) + " of " + part, kSizes, [&](std::size_t size) {
+      ExpectLinear(std::string(source) + " of " + part, kTemplateSizes, [&](std::size_t size) {
         return [&parsed, text = FromUtf8(Repeated(part, size), true)] {
           Budget budget({});
           [[maybe_unused]] const auto out =

@@ -83,7 +83,7 @@ std::int64_t PeakOf(const Call& call) {
 }
 
 // A text that stands n times.
-std::string Again(std::string_view part, int n) {
+std::string Repeated(std::string_view part, int n) {
   std::string all;
   for (int i = 0; i < n; ++i) all += part;
   return all;
@@ -105,8 +105,8 @@ void ExpectBounded(const std::string& source) {
 }
 
 TEST(TemplateMemory, OfCapturesInsideCapturesIsBounded) {
-  ExpectBounded(Again("{% set x %}{{ b }}", 100) + Again("{% endset %}", 100));
-  ExpectBounded(Again("{% filter upper %}{{ b }}", 100) + Again("{% endfilter %}", 100));
+  ExpectBounded(Repeated("{% set x %}{{ b }}", 100) + Repeated("{% endset %}", 100));
+  ExpectBounded(Repeated("{% filter upper %}{{ b }}", 100) + Repeated("{% endfilter %}", 100));
   ExpectBounded("{% macro f(n) %}{{ b }}{{ f(n + 1) if n < 99 }}{% endmacro %}{{ f(0) }}");
   ExpectBounded("{% for x in [1] recursive %}{{ b }}{{ loop([1]) }}{% endfor %}");
   ExpectBounded(
@@ -116,15 +116,15 @@ TEST(TemplateMemory, OfCapturesInsideCapturesIsBounded) {
 }
 
 TEST(TemplateMemory, OfConcatenationsIsBounded) {
-  ExpectBounded("{{ b" + Again(" ~ b", 1000) + " }}");
-  ExpectBounded("{{ b" + Again(" + b", 190) + " }}");
-  ExpectBounded("{{ [b" + Again(", b", 1000) + "] | join }}");
-  ExpectBounded("{{ ''.join([b" + Again(", b", 1000) + "]) }}");
+  ExpectBounded("{{ b" + Repeated(" ~ b", 1000) + " }}");
+  ExpectBounded("{{ b" + Repeated(" + b", 190) + " }}");
+  ExpectBounded("{{ [b" + Repeated(", b", 1000) + "] | join }}");
+  ExpectBounded("{{ ''.join([b" + Repeated(", b", 1000) + "]) }}");
   ExpectBounded(
       "{% set ns = namespace(x=b) %}{% for i in range(99) %}"
       "{% set ns.x = ns.x ~ ns.x %}{% endfor %}");
-  ExpectBounded("{{ [b" + Again(", b", 1000) + "] | string }}");
-  ExpectBounded("{{ [b" + Again(", b", 1000) + "] | tojson }}");
+  ExpectBounded("{{ [b" + Repeated(", b", 1000) + "] | string }}");
+  ExpectBounded("{{ [b" + Repeated(", b", 1000) + "] | tojson }}");
 }
 
 TEST(TemplateMemory, OfPartsIsBounded) {
@@ -132,7 +132,7 @@ TEST(TemplateMemory, OfPartsIsBounded) {
        {"b.split()", "b.split('a')", "b.rsplit('b')", "b.splitlines()", "b | list",
         "b.replace('a', '\\n').splitlines()", "b | batch(1) | list", "b | map('upper') | list",
         "b.split() | sort"})
-    ExpectBounded("{% set l = [" + Again(std::string(use) + ", ", 100) + "] %}");
+    ExpectBounded("{% set l = [" + Repeated(std::string(use) + ", ", 100) + "] %}");
   ExpectBounded("{{ (b * 16).replace('', b) }}");
   ExpectBounded("{{ (b * 16).replace('a', b) }}");
   ExpectBounded("{{ (b * 16) | indent(1000) }}{{ (b * 16) | e }}");
@@ -149,7 +149,7 @@ TEST(TemplateMemory, OfManySmallValuesIsBounded) {
     ExpectBounded(
         "{% set d = dict %}{% set ns = namespace(l=[]) %}{% for i in range(9999) %}"
         "{% set ns.l = ns.l + [" +
-        Again(std::string(value) + ", ", 100) + "] %}{% endfor %}");
+        Repeated(std::string(value) + ", ", 100) + "] %}{% endfor %}");
   ExpectBounded("{% for i in range(99999) %}{% set x = namespace(a=i) %}{% endfor %}");
   ExpectBounded("{% for i in range(99999) %}{% macro f(a) %}{% endmacro %}{% endfor %}");
   ExpectBounded(
@@ -174,8 +174,8 @@ TEST(TemplateMemory, IsGivenBack) {
 
 TEST(TemplateMemory, OfJsonIsBounded) {
   for (const std::string& json :
-       {"[" + Again("[],", 400'000) + "0]", "[" + Again("{},", 400'000) + "0]",
-        "[" + Again("{\"a\":0},", 200'000) + "0]", "[" + Again("0,", 900'000) + "0]",
+       {"[" + Repeated("[],", 400'000) + "0]", "[" + Repeated("{},", 400'000) + "0]",
+        "[" + Repeated("{\"a\":0},", 200'000) + "0]", "[" + Repeated("0,", 900'000) + "0]",
         "\"" + std::string(4'000'000, 'a') + "\""}) {
     std::string message;
     const std::int64_t peak = PeakOf([&] {

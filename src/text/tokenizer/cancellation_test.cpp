@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::size_t kBytes = 64 << 10;
 
-struct Family {
+struct CancelledFamily {
   const char* name;
   formats::Metadata metadata;
 };
 
-std::vector<Family> Families() {
+std::vector<CancelledFamily> CancelledFamilies() {
   const std::vector<std::string> merges = {"a a", "aa aa", "t h", "th e"};
   formats::Metadata composing = GptMetadata("qwen2", merges);
   composing.Set("tokenizer.ggml.normalizer.nfc", true);
@@ -38,7 +38,7 @@ std::vector<Family> Families() {
 }
 
 TEST(Cancellation, EndsTokenizingOfEachFamily) {
-  for (const Family& family : Families()) {
+  for (const CancelledFamily& family : CancelledFamilies()) {
     const auto tokenizer = Load(family.metadata);
     for (const std::string part :
          {"a", "the ", " a", "\n", "7", "\u00e9", "\xff", "e\u0301\u0327"}) {

@@ -15,7 +15,7 @@
 namespace foretoken::text {
 namespace {
 
-constexpr Sizes kSizes = {2048, 8192};
+constexpr Sizes kTextSizes = {2048, 8192};
 
 // Texts that are hard for tokenizers. The last ones fit the vocabularies below.
 constexpr const char* kParts[] = {"a",          " ",    "\n",    "7",       "!",        "\u00e9",
@@ -25,7 +25,7 @@ constexpr const char* kParts[] = {"a",          " ",    "\n",    "7",       "!",
 
 void ExpectLinear(const std::string& name,
                   const std::function<std::function<void()>(std::size_t)>& prepare) {
-  foretoken::ExpectLinear(name, kSizes, prepare);
+  foretoken::ExpectLinear(name, kTextSizes, prepare);
 }
 
 void ExpectLinearCoding(const std::string& name, const Tokenizer& tokenizer) {

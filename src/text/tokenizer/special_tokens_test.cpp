@@ -7,57 +7,57 @@ namespace foretoken::text {
 namespace {
 
 using Tokens = std::vector<Token>;
-constexpr Token M = kFirstMerge;
+constexpr Token kFirstFree = kFirstMerge;
 
 TEST(SpecialTokens, ControlTokensAreParsedOnlyOnRequest) {
   const auto t = Load(GptMetadata("gpt-2", {}, {{"<c>", 0, 3}}));
   EXPECT_EQ(Encode(*t, "a<c>"), (Tokens{'a', '<', 'c', '>'}));
-  EXPECT_EQ(Encode(*t, "a<c>", true), (Tokens{'a', M}));
+  EXPECT_EQ(Encode(*t, "a<c>", true), (Tokens{'a', kFirstFree}));
 }
 
 TEST(SpecialTokens, UserDefinedTokensAreAlwaysParsed) {
   const auto t = Load(GptMetadata("gpt-2", {}, {{"<u>", 0, 4}}));
-  EXPECT_EQ(Encode(*t, "<u>a<u><u>"), (Tokens{M, 'a', M, M}));
+  EXPECT_EQ(Encode(*t, "<u>a<u><u>"), (Tokens{kFirstFree, 'a', kFirstFree, kFirstFree}));
 }
 
 TEST(SpecialTokens, TheLongestGoesFirstWhereverItStands) {
   const auto t = Load(GptMetadata("gpt-2", {}, {{"ab", 0, 4}, {"bcd", 0, 4}, {"a", 0, 4}}));
-  EXPECT_EQ(Encode(*t, "abcd"), (Tokens{M + 2, M + 1}));
-  EXPECT_EQ(Encode(*t, "abc"), (Tokens{M, 'c'}));
+  EXPECT_EQ(Encode(*t, "abcd"), (Tokens{kFirstFree + 2, kFirstFree + 1}));
+  EXPECT_EQ(Encode(*t, "abc"), (Tokens{kFirstFree, 'c'}));
 }
 
 TEST(SpecialTokens, TheLowerIdGoesFirstAmongEquallyLongOnes) {
   const auto t = Load(GptMetadata("gpt-2", {}, {{"ba", 0, 4}, {"ab", 0, 4}}));
-  EXPECT_EQ(Encode(*t, "aba"), (Tokens{'a', M}));
+  EXPECT_EQ(Encode(*t, "aba"), (Tokens{'a', kFirstFree}));
 }
 
 TEST(SpecialTokens, OverlappingOccurrencesAreTakenFromTheLeft) {
   const auto t = Load(GptMetadata("gpt-2", {}, {{"xx", 0, 4}}));
-  EXPECT_EQ(Encode(*t, "xxxxx"), (Tokens{M, M, 'x'}));
+  EXPECT_EQ(Encode(*t, "xxxxx"), (Tokens{kFirstFree, kFirstFree, 'x'}));
 }
 
 TEST(SpecialTokens, AControlTokenDoesNotHideAUserDefinedOneInPlainText) {
   const auto t = Load(GptMetadata("gpt-2", {}, {{"<u>!", 0, 3}, {"<u>", 0, 4}}));
-  EXPECT_EQ(Encode(*t, "<u>!"), (Tokens{M + 1, '!'}));
-  EXPECT_EQ(Encode(*t, "<u>!", true), (Tokens{M}));
+  EXPECT_EQ(Encode(*t, "<u>!"), (Tokens{kFirstFree + 1, '!'}));
+  EXPECT_EQ(Encode(*t, "<u>!", true), (Tokens{kFirstFree}));
 }
 
 TEST(SpecialTokens, ThatAreSuppressedAreThoseOfTheMetadataThatExist) {
   formats::Metadata metadata = GptMetadata("gpt-2", {}, {{"<a>", 0, 3}, {"<b>", 0, 3}});
   EXPECT_TRUE(Load(metadata)->never_drawn().empty());
   metadata.Set("tokenizer.ggml.suppress_tokens",
-               std::vector<std::int64_t>{M + 1, -1, std::int64_t{1} << 40, M});
-  EXPECT_EQ(Load(metadata)->never_drawn(), (Tokens{M + 1, M}));
+               std::vector<std::int64_t>{kFirstFree + 1, -1, std::int64_t{1} << 40, kFirstFree});
+  EXPECT_EQ(Load(metadata)->never_drawn(), (Tokens{kFirstFree + 1, kFirstFree}));
 }
 
 TEST(EndOfGeneration, HoldsTheTokensOfTheMetadata) {
   formats::Metadata metadata = GptMetadata("gpt-2", {}, {{"e", 0, 3}, {"t", 0, 3}, {"m", 0, 3}});
-  metadata.Set("tokenizer.ggml.eos_token_id", std::int64_t{M});
-  metadata.Set("tokenizer.ggml.eot_token_id", std::int64_t{M + 1});
-  metadata.Set("tokenizer.ggml.eom_token_id", std::int64_t{M + 2});
-  EXPECT_EQ(Load(metadata)->end_tokens(), (Tokens{M, M + 1, M + 2}));
-  EXPECT_EQ(Load(metadata)->eos(), M);
-  EXPECT_TRUE(Load(metadata)->IsEndOfGeneration(M + 2));
+  metadata.Set("tokenizer.ggml.eos_token_id", std::int64_t{kFirstFree});
+  metadata.Set("tokenizer.ggml.eot_token_id", std::int64_t{kFirstFree + 1});
+  metadata.Set("tokenizer.ggml.eom_token_id", std::int64_t{kFirstFree + 2});
+  EXPECT_EQ(Load(metadata)->end_tokens(), (Tokens{kFirstFree, kFirstFree + 1, kFirstFree + 2}));
+  EXPECT_EQ(Load(metadata)->eos(), kFirstFree);
+  EXPECT_TRUE(Load(metadata)->IsEndOfGeneration(kFirstFree + 2));
   EXPECT_FALSE(Load(metadata)->IsEndOfGeneration('a'));
 }
 
@@ -65,15 +65,16 @@ TEST(EndOfGeneration, HoldsTokensKnownByTheirTextsAndMakesThemControl) {
   const auto t = Load(GptMetadata(
       "gpt-2", {},
       {{"<|im_end|>"}, {"<|fim_pad|>", 0, 4}, {"<|fim_prefix|>"}, {"<|endoftext|>", 0, 3}}));
-  EXPECT_EQ(t->end_tokens(), (Tokens{M, M + 1, M + 3}));
-  for (const Token token : {M, M + 1, M + 2, M + 3}) EXPECT_TRUE(t->IsControl(token));
-  EXPECT_EQ(t->Piece(M), "");
+  EXPECT_EQ(t->end_tokens(), (Tokens{kFirstFree, kFirstFree + 1, kFirstFree + 3}));
+  for (const Token token : {kFirstFree, kFirstFree + 1, kFirstFree + 2, kFirstFree + 3})
+    EXPECT_TRUE(t->IsControl(token));
+  EXPECT_EQ(t->Piece(kFirstFree), "");
 }
 
 TEST(EndOfGeneration, LeavesOutTheEndOfAPartWhereMessagesEndOtherwise) {
   const auto t =
       Load(GptMetadata("gpt-2", {}, {{"<|end|>", 0, 3}, {"<|return|>", 0, 3}, {"<|call|>", 0, 3}}));
-  EXPECT_EQ(t->end_tokens(), (Tokens{M + 1, M + 2}));
+  EXPECT_EQ(t->end_tokens(), (Tokens{kFirstFree + 1, kFirstFree + 2}));
 }
 
 TEST(SpecialTokens, SomeModelsStripTheWhiteSpaceBehindThem) {

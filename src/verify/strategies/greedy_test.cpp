@@ -8,8 +8,8 @@
 namespace foretoken::verify {
 namespace {
 
-sampling::Sampler Make(const SamplingParameters& s, std::vector<Token> ends = {},
-                       int min_new_tokens = 0) {
+sampling::Sampler GreedySampler(const SamplingParameters& s, std::vector<Token> ends = {},
+                                int min_new_tokens = 0) {
   sampling::Sampler sampler({.parameters = s,
                              .end_tokens = std::move(ends),
                              .min_new_tokens = min_new_tokens,
@@ -21,7 +21,7 @@ sampling::Sampler Make(const SamplingParameters& s, std::vector<Token> ends = {}
 
 TEST(GreedyVerifier, JudgesEachRowWithTheDraftsBeforeItInTheText) {
   // Token 1 leads by .5; once it occurs, a presence penalty of 1 reverses that.
-  auto sampler = Make({.temperature = 0, .presence_penalty = 1.0f, .logit_bias = {}});
+  auto sampler = GreedySampler({.temperature = 0, .presence_penalty = 1.0f, .logit_bias = {}});
   const std::vector<float> row = {0, 2.5f, 2, 0};
   EXPECT_EQ(VerifyOnce(Greedy(), {1, 2}, {row, row, row}, {}, sampler).accepted, 2);
   const auto repeated = VerifyOnce(Greedy(), {1, 1}, {row, row, row}, {}, sampler);
@@ -30,7 +30,7 @@ TEST(GreedyVerifier, JudgesEachRowWithTheDraftsBeforeItInTheText) {
 }
 
 TEST(GreedyVerifier, RejectsAnEndTokenThatIsStillMasked) {
-  auto sampler = Make({.temperature = 0, .logit_bias = {}}, {3}, 2);
+  auto sampler = GreedySampler({.temperature = 0, .logit_bias = {}}, {3}, 2);
   const std::vector<float> row = {0, 1, 0, 9};
   const auto early = VerifyOnce(Greedy(), {3}, {row, row}, {}, sampler);
   EXPECT_EQ(early.accepted, 0);
@@ -40,7 +40,7 @@ TEST(GreedyVerifier, RejectsAnEndTokenThatIsStillMasked) {
 }
 
 TEST(GreedyVerifier, FollowsTheArgmaxAtAnyTemperature) {
-  auto sampler = Make({.temperature = 1.5f, .logit_bias = {}});
+  auto sampler = GreedySampler({.temperature = 1.5f, .logit_bias = {}});
   const std::vector<float> row = {0, 0.1f, 0, 0};
   const auto verdict = VerifyOnce(Greedy(), {1, 2}, {row, row, row}, {}, sampler);
   EXPECT_EQ(verdict.accepted, 1);

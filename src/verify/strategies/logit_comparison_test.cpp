@@ -8,7 +8,7 @@
 namespace foretoken::verify {
 namespace {
 
-sampling::Sampler Make(const SamplingParameters& s = {}) {
+sampling::Sampler LogitSampler(const SamplingParameters& s = {}) {
   sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = {}}, 4,
                             sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 8);
@@ -17,32 +17,32 @@ sampling::Sampler Make(const SamplingParameters& s = {}) {
 
 const std::vector<float> kRow = {1.0f, 3.0f, 2.0f, -sampling::kInf};
 
-int Accepted(Token d, float draft_logit, const SamplingParameters& s = {}) {
-  auto sampler = Make(s);
+int AcceptedByLogit(Token d, float draft_logit, const SamplingParameters& s = {}) {
+  auto sampler = LogitSampler(s);
   return VerifyOnce(LogitComparison(), {d}, {kRow, kRow}, {}, sampler, {draft_logit}).accepted;
 }
 
 TEST(LogitComparisonVerifier, AcceptsWhereTheTargetsLogitIsNotBelowTheDrafters) {
-  EXPECT_EQ(Accepted(2, 1.5f), 1);
-  EXPECT_EQ(Accepted(2, 2.0f), 1);
-  EXPECT_EQ(Accepted(2, 2.000005f), 1);  // within 1e-5
-  EXPECT_EQ(Accepted(2, 2.00002f), 0);
-  EXPECT_EQ(Accepted(0, 1.5f), 0);
+  EXPECT_EQ(AcceptedByLogit(2, 1.5f), 1);
+  EXPECT_EQ(AcceptedByLogit(2, 2.0f), 1);
+  EXPECT_EQ(AcceptedByLogit(2, 2.000005f), 1);  // within 1e-5
+  EXPECT_EQ(AcceptedByLogit(2, 2.00002f), 0);
+  EXPECT_EQ(AcceptedByLogit(0, 1.5f), 0);
 }
 
 TEST(LogitComparisonVerifier, ComparesRawLogits) {
   // Processed, token 2 would have 2 / .5 + 9, and token 1, which occurred, less than before.
   const SamplingParameters s{
       .temperature = 0.5f, .presence_penalty = 2, .dry = DryPenalty(), .logit_bias = {{2, 9.0f}}};
-  EXPECT_EQ(Accepted(2, 2.5f, s), 0);
-  auto sampler = Make(s);
+  EXPECT_EQ(AcceptedByLogit(2, 2.5f, s), 0);
+  auto sampler = LogitSampler(s);
   const auto verdict =
       VerifyOnce(LogitComparison(), {1, 1}, {kRow, kRow, kRow}, {}, sampler, {3, 3});
   EXPECT_EQ(verdict.accepted, 2);
 }
 
 TEST(LogitComparisonVerifier, SaysTheArgmaxInPlaceOfARejectedDraft) {
-  auto sampler = Make();
+  auto sampler = LogitSampler();
   const auto verdict =
       VerifyOnce(LogitComparison(), {1, 2, 0}, {kRow, kRow, kRow, kRow}, {}, sampler, {0, 5, 0});
   EXPECT_EQ(verdict.accepted, 1);
@@ -51,9 +51,9 @@ TEST(LogitComparisonVerifier, SaysTheArgmaxInPlaceOfARejectedDraft) {
 }
 
 TEST(LogitComparisonVerifier, RejectsWhatCannotBeCompared) {
-  EXPECT_EQ(Accepted(3, -sampling::kInf), 0);
-  EXPECT_EQ(Accepted(1, sampling::kNan), 0);
-  auto sampler = Make();
+  EXPECT_EQ(AcceptedByLogit(3, -sampling::kInf), 0);
+  EXPECT_EQ(AcceptedByLogit(1, sampling::kNan), 0);
+  auto sampler = LogitSampler();
   EXPECT_EQ(VerifyOnce(LogitComparison(), {1}, {kRow, kRow}, {}, sampler).accepted, 0);
   EXPECT_TRUE(LogitComparison().NeedsLogits());
 }

@@ -8,8 +8,8 @@
 namespace foretoken::verify {
 namespace {
 
-std::vector<Token> Accepted(const Verifier& verifier, const std::vector<double>& p,
-                            const SamplingParameters& s = {}) {
+std::vector<Token> AcceptedRelaxed(const Verifier& verifier, const std::vector<double>& p,
+                                   const SamplingParameters& s = {}) {
   sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = {}},
                             static_cast<int>(p.size()), sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 8);
@@ -26,31 +26,34 @@ std::vector<Token> Accepted(const Verifier& verifier, const std::vector<double>&
 }
 
 TEST(RelaxedVerifier, AcceptsTheTopTokensWithinDeltaOfTheBest) {
-  EXPECT_EQ(Accepted(Relaxed({.relaxed_top_n = 3, .relaxed_delta = 1}), {.1, .4, .2, .3}),
+  EXPECT_EQ(AcceptedRelaxed(Relaxed({.relaxed_top_n = 3, .relaxed_delta = 1}), {.1, .4, .2, .3}),
             (std::vector<Token>{1, 2, 3}));
-  EXPECT_EQ(Accepted(Relaxed({.relaxed_top_n = 4, .relaxed_delta = 0.15f}), {.1, .4, .2, .3}),
-            (std::vector<Token>{1, 3}));
-  EXPECT_EQ(Accepted(Relaxed({.relaxed_top_n = 1, .relaxed_delta = 1}), {.1, .4, .2, .3}),
+  EXPECT_EQ(
+      AcceptedRelaxed(Relaxed({.relaxed_top_n = 4, .relaxed_delta = 0.15f}), {.1, .4, .2, .3}),
+      (std::vector<Token>{1, 3}));
+  EXPECT_EQ(AcceptedRelaxed(Relaxed({.relaxed_top_n = 1, .relaxed_delta = 1}), {.1, .4, .2, .3}),
             (std::vector<Token>{1}));
 }
 
 TEST(RelaxedVerifier, TakesTheLowestOfEqualTokens) {
-  EXPECT_EQ(Accepted(Relaxed({.relaxed_top_n = 2, .relaxed_delta = 1}), {.2, .2, .2, .2, .2}),
-            (std::vector<Token>{0, 1}));
-  EXPECT_EQ(Accepted(Relaxed({.relaxed_top_n = 3, .relaxed_delta = 1}), {.1, .2, .2, .3, .2}),
-            (std::vector<Token>{1, 2, 3}));
+  EXPECT_EQ(
+      AcceptedRelaxed(Relaxed({.relaxed_top_n = 2, .relaxed_delta = 1}), {.2, .2, .2, .2, .2}),
+      (std::vector<Token>{0, 1}));
+  EXPECT_EQ(
+      AcceptedRelaxed(Relaxed({.relaxed_top_n = 3, .relaxed_delta = 1}), {.1, .2, .2, .3, .2}),
+      (std::vector<Token>{1, 2, 3}));
 }
 
 TEST(RelaxedVerifier, HasTenTokensAndSixTenthsAsDefaults) {
   std::vector<double> p(20, .01);
   p[0] = .81;
-  EXPECT_EQ(Accepted(Relaxed(), p), (std::vector<Token>{0}));  // .01 < .81 - .6
+  EXPECT_EQ(AcceptedRelaxed(Relaxed(), p), (std::vector<Token>{0}));  // .01 < .81 - .6
   p.assign(20, .05);
-  EXPECT_EQ(Accepted(Relaxed(), p).size(), 10U);
+  EXPECT_EQ(AcceptedRelaxed(Relaxed(), p).size(), 10U);
 }
 
 TEST(RelaxedVerifier, NeverAcceptsWhatTheRequestRulesOut) {
-  EXPECT_EQ(Accepted(Relaxed(), {.4, .3, .2, .1}, {.top_k = 2, .logit_bias = {}}),
+  EXPECT_EQ(AcceptedRelaxed(Relaxed(), {.4, .3, .2, .1}, {.top_k = 2, .logit_bias = {}}),
             (std::vector<Token>{0, 1}));
 }
 

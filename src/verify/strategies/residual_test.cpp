@@ -11,12 +11,12 @@
 namespace foretoken::verify {
 namespace {
 
-constexpr int kVocabulary = 1024;
-constexpr double kBound = 30;
+constexpr int kResidualVocabulary = 1024;
+constexpr double kResidualBound = 30;
 
-Experiment Plain(Drafts drafts, SamplingParameters s = {}) {
+Experiment ResidualExperiment(Drafts drafts, SamplingParameters s = {}) {
   return {.parameters = std::move(s),
-          .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
+          .logits = sampling::LogitsOf(HeadAndTail(kResidualVocabulary)),
           .drafts = std::move(drafts)};
 }
 
@@ -31,27 +31,28 @@ std::vector<double> ResidualLaw(const std::vector<double>& p, const std::vector<
 }
 
 TEST(ResidualVerifier, RecoversFromTheResidual) {
-  for (const auto& drafts : {UniformOverHead(kVocabulary), FarFromTheTarget(kVocabulary)}) {
-    const auto e = Plain(drafts);
+  for (const auto& drafts :
+       {UniformOverHead(kResidualVocabulary), FarFromTheTarget(kResidualVocabulary)}) {
+    const auto e = ResidualExperiment(drafts);
     const auto tally = Play(e, VerifyOf(Residual()));
     const double chi = sampling::ChiSquare(
-        tally.recovered, Buckets(ResidualLaw(HeadAndTail(kVocabulary), drafts.q)));
+        tally.recovered, Buckets(ResidualLaw(HeadAndTail(kResidualVocabulary), drafts.q)));
     std::printf("  chi-square %6.2f  residual, recovered\n", chi);
-    EXPECT_LT(chi, kBound);
+    EXPECT_LT(chi, kResidualBound);
   }
 }
 
 TEST(ResidualVerifier, AcceptsWithTheOverlapOfTheLaws) {
-  const auto drafts = UniformOverHead(kVocabulary);
-  const auto tally = Play(Plain(drafts), VerifyOf(Residual()));
+  const auto drafts = UniformOverHead(kResidualVocabulary);
+  const auto tally = Play(ResidualExperiment(drafts), VerifyOf(Residual()));
   const double overlap = .2 + .2 + .13 + .10 + .07;  // sum of min(p, q)
   EXPECT_NEAR(static_cast<double>(tally.accepted) / static_cast<double>(tally.drafted), overlap,
               4 * std::sqrt(overlap * (1 - overlap) / 40000));
 }
 
 TEST(ResidualVerifier, AlwaysAcceptsADraftFromTheTargetsOwnLaw) {
-  auto e = Plain({Floats(HeadAndTail(kVocabulary))});
-  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, kVocabulary,
+  auto e = ResidualExperiment({Floats(HeadAndTail(kResidualVocabulary))});
+  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, kResidualVocabulary,
                             sampling::BestKernels());
   sampler.Law(e.logits.data(), e.drafts.q.data());
   e.n_drafts = 4, e.rounds = 5000;
@@ -66,7 +67,7 @@ TEST(ResidualVerifier, NeverAcceptsWhatTheTargetGivesNoProbability) {
                      .drafts = {{0, 0, 1e-20f, 1, 0, 0}}};
   const auto tally = Play(e, VerifyOf(Residual()));
   EXPECT_EQ(tally.accepted, 0);
-  EXPECT_LT(sampling::ChiSquare(tally.committed[0], {.5, .3, .2, 0, 0, 0}), kBound);
+  EXPECT_LT(sampling::ChiSquare(tally.committed[0], {.5, .3, .2, 0, 0, 0}), kResidualBound);
 }
 
 // p = (.5, .3, .2), certain draft 0: again the distribution of plain decoding, not the (.75, .15,
@@ -76,7 +77,7 @@ TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
                .logits = sampling::LogitsOf({.5, .3, .2, 0, 0, 0}),
                .drafts = {{1, 0, 0, 0, 0, 0}}};
   const std::vector<double> p = {.5, .3, .2, 0, 0, 0};
-  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], p), kBound);
+  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], p), kResidualBound);
   const auto twice = [](const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
                         float* scratch) {
     if (proposal.length() == 0) return round::Verdict{.next = s.Sample(l.Row(0), scratch)};
@@ -88,14 +89,14 @@ TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
                  : round::Verdict{0, again, round::NextKind::kRecovered};
   };
   const auto wrong = Play(e, twice).committed[0];
-  EXPECT_GT(sampling::ChiSquare(wrong, p), 100 * kBound);
-  EXPECT_LT(sampling::ChiSquare(wrong, {.75, .15, .10, 0, 0, 0}), kBound);
+  EXPECT_GT(sampling::ChiSquare(wrong, p), 100 * kResidualBound);
+  EXPECT_LT(sampling::ChiSquare(wrong, {.75, .15, .10, 0, 0, 0}), kResidualBound);
 }
 
 // The same experiment with a wrong rule: accept with p(d), recover from all of p. It commits p(x)
 // (q(x) + 1 - E_q p).
-round::Verdict Biased(const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
-                      float* p) {
+round::Verdict BiasedResidual(const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
+                              float* p) {
   for (int i = 0; i < proposal.length(); ++i) {
     s.Law(l.Row(i), p);
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
@@ -118,16 +119,17 @@ TEST(ResidualVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
                                                 {.top_k = 4, .logit_bias = {}},
                                                 {.temperature = 0.7f, .logit_bias = {}}};
   const auto chi_square = [](const SamplingParameters& s, const Drafts& drafts) {
-    const auto e = Plain(drafts, s);
-    const double chi = sampling::ChiSquare(Play(e, Biased).committed[0],
+    const auto e = ResidualExperiment(drafts, s);
+    const double chi = sampling::ChiSquare(Play(e, BiasedResidual).committed[0],
                                            Buckets(sampling::ReferenceLaw(e.logits, s)));
     std::printf("  chi-square %6.1f  biased rule, top_p %g, top_k %d, T %g\n", chi,
                 static_cast<double>(s.top_p), s.top_k, static_cast<double>(s.temperature));
     return chi;
   };
-  EXPECT_GT(chi_square({}, UniformOverHead(kVocabulary)), 5 * kBound);
-  EXPECT_GT(chi_square({}, FarFromTheTarget(kVocabulary)), 5 * kBound);
-  for (const auto& s : laws) EXPECT_GT(chi_square(s, PeakedAtTwo(kVocabulary)), 5 * kBound);
+  EXPECT_GT(chi_square({}, UniformOverHead(kResidualVocabulary)), 5 * kResidualBound);
+  EXPECT_GT(chi_square({}, FarFromTheTarget(kResidualVocabulary)), 5 * kResidualBound);
+  for (const auto& s : laws)
+    EXPECT_GT(chi_square(s, PeakedAtTwo(kResidualVocabulary)), 5 * kResidualBound);
 }
 
 TEST(ResidualVerifier, TheTestOfItsJointLawSeesIt) {
@@ -140,21 +142,21 @@ TEST(ResidualVerifier, TheTestOfItsJointLawSeesIt) {
   std::vector<double> joint;
   for (const double a : p)
     for (const double b : p) joint.push_back(a * b);
-  EXPECT_GT(sampling::ChiSquare(Play(e, Biased).pairs, joint), 160);
+  EXPECT_GT(sampling::ChiSquare(Play(e, BiasedResidual).pairs, joint), 160);
   EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).pairs, joint), 80);
 }
 
 // A distribution other than the one that drafts were drawn from, such as one number for all tokens.
 TEST(ResidualVerifier, TheTestOfItsLawSeesAConstantQ) {
-  const auto e = Plain(PeakedAtTwo(kVocabulary));
-  const std::vector<float> constant(kVocabulary, 0.3f);
+  const auto e = ResidualExperiment(PeakedAtTwo(kResidualVocabulary));
+  const std::vector<float> constant(kResidualVocabulary, 0.3f);
   const auto judge = [&](round::Proposal p, LogitsView l, sampling::Sampler& s, float* scratch) {
     if (p.length() > 0) p.q = constant.data();
     return Residual().Verify(p, l, s, scratch);
   };
-  const auto law = Buckets(HeadAndTail(kVocabulary));
-  EXPECT_GT(sampling::ChiSquare(Play(e, judge).committed[0], law), 5 * kBound);
-  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], law), kBound);
+  const auto law = Buckets(HeadAndTail(kResidualVocabulary));
+  EXPECT_GT(sampling::ChiSquare(Play(e, judge).committed[0], law), 5 * kResidualBound);
+  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], law), kResidualBound);
 }
 
 // p = (.5, .5), q = (.9, .1): if every draft of token 1 is dropped, token 0 has .9 (.5 / .9) + .1
@@ -168,15 +170,15 @@ TEST(ResidualVerifier, TheTestOfItsLawSeesDraftsThatAreDroppedForTheirValue) {
     return Residual().Verify(p, l, s, scratch);
   };
   const auto wrong = Play(e, dropping).committed[0];
-  EXPECT_GT(sampling::ChiSquare(wrong, {.5, .5, 0, 0, 0, 0}), 5 * kBound);
-  EXPECT_LT(sampling::ChiSquare(wrong, {.55, .45, 0, 0, 0, 0}), kBound);
+  EXPECT_GT(sampling::ChiSquare(wrong, {.5, .5, 0, 0, 0, 0}), 5 * kResidualBound);
+  EXPECT_LT(sampling::ChiSquare(wrong, {.55, .45, 0, 0, 0, 0}), kResidualBound);
   EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], {.5, .5, 0, 0, 0, 0}),
-            kBound);
+            kResidualBound);
 }
 
 // -- settings that give up the distribution
 TEST(ResidualVerifier, AcceptsByTheThresholdLess) {
-  const auto e = Plain(UniformOverHead(kVocabulary));
+  const auto e = ResidualExperiment(UniformOverHead(kResidualVocabulary));
   for (const float t : {0.0f, 0.1f, 0.4f, 0.6f, 1.0f}) {
     const Residual verifier({.acceptance_threshold = t});
     double expected = 0;
@@ -193,12 +195,12 @@ TEST(ResidualVerifier, AcceptsByTheThresholdLess) {
 TEST(ResidualVerifier, RecoversFromTheLawItselfWithoutAdjustment) {
   const Residual verifier({.skip_sample_adjustment = true});
   EXPECT_FALSE(verifier.Lossless());
-  const auto e = Plain(PeakedAtTwo(kVocabulary));
+  const auto e = ResidualExperiment(PeakedAtTwo(kResidualVocabulary));
   const auto tally = Play(e, VerifyOf(verifier)), exact = Play(e, VerifyOf(Residual()));
-  const auto law = Buckets(HeadAndTail(kVocabulary));
+  const auto law = Buckets(HeadAndTail(kResidualVocabulary));
   EXPECT_EQ(tally.accepted, exact.accepted);
-  EXPECT_LT(sampling::ChiSquare(tally.recovered, law), kBound);
-  EXPECT_GT(sampling::ChiSquare(tally.committed[0], law), 5 * kBound);
+  EXPECT_LT(sampling::ChiSquare(tally.recovered, law), kResidualBound);
+  EXPECT_GT(sampling::ChiSquare(tally.committed[0], law), 5 * kResidualBound);
 }
 
 }  // namespace

@@ -10,18 +10,18 @@
 namespace foretoken::verify {
 namespace {
 
-constexpr int kVocabulary = 50;
+constexpr int kMatchVocabulary = 50;
 
 // A target whose next logits follow from the last two tokens.
 std::vector<float> RowOf(std::span<const Token> text) {
   const auto seed = static_cast<std::uint32_t>(text.back() * 64 + text[text.size() - 2]);
-  return sampling::RandomLogits(kVocabulary, seed, 1.5f);
+  return sampling::RandomLogits(kMatchVocabulary, seed, 1.5f);
 }
 
 // n tokens, in rounds of up to k drafts from a bad drafter.
 std::vector<Token> Generate(const Verifier& verifier, int n, int k, const SamplingParameters& s) {
-  sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = Noise(7, 1)}, kVocabulary,
-                            sampling::BestKernels());
+  sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = Noise(7, 1)},
+                            kMatchVocabulary, sampling::BestKernels());
   sampler.Begin(std::vector<Token>{1, 2}, n + 2 * k + 2);
   std::mt19937 random(static_cast<std::uint32_t>(k));
   while (sampler.n_generated() < n) {
@@ -30,7 +30,7 @@ std::vector<Token> Generate(const Verifier& verifier, int n, int k, const Sampli
     for (int i = 0; i < k; ++i) {
       const auto best =
           std::max_element(rows.back().begin(), rows.back().end()) - rows.back().begin();
-      drafts.push_back(random() % 4 == 0 ? static_cast<Token>(random() % kVocabulary)
+      drafts.push_back(random() % 4 == 0 ? static_cast<Token>(random() % kMatchVocabulary)
                                          : static_cast<Token>(best));
       text.push_back(drafts.back());
       rows.push_back(RowOf(text));
@@ -84,11 +84,11 @@ TEST(SampleMatchVerifier, RecoversTheSampleThatFailedToMatch) {
 
 // If drafter and target have the same distribution and share the noise, they draw the same tokens.
 TEST(SampleMatchVerifier, AgreesWithADrafterOfTheSameLawAndNoise) {
-  const auto row = sampling::RandomLogits(kVocabulary, 3);
-  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(3, 3)}, kVocabulary,
-                            sampling::BestKernels());
+  const auto row = sampling::RandomLogits(kMatchVocabulary, 3);
+  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(3, 3)},
+                            kMatchVocabulary, sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 8);
-  std::vector<float> law(kVocabulary);
+  std::vector<float> law(kMatchVocabulary);
   std::vector<Token> drafts;
   for (int i = 0; i < 4; ++i) {
     drafts.push_back(sampler.Sample(row.data(), law.data()));

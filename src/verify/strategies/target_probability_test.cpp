@@ -11,17 +11,18 @@
 namespace foretoken::verify {
 namespace {
 
-constexpr int kVocabulary = 1024;
-constexpr double kBound = 30;
+constexpr int kTargetVocabulary = 1024;
+constexpr double kTargetBound = 30;
 
-Experiment Plain(const Drafts& drafts) {
+Experiment TargetExperiment(const Drafts& drafts) {
   return {.parameters = SamplingParameters{},
-          .logits = sampling::LogitsOf(HeadAndTail(kVocabulary)),
+          .logits = sampling::LogitsOf(HeadAndTail(kTargetVocabulary)),
           .drafts = drafts};
 }
 
 TEST(TargetProbabilityVerifier, AcceptsADraftAsOftenAsTheTargetWouldSayIt) {
-  const auto tally = Play(Plain(UniformOverHead(kVocabulary)), VerifyOf(TargetProbability()));
+  const auto tally =
+      Play(TargetExperiment(UniformOverHead(kTargetVocabulary)), VerifyOf(TargetProbability()));
   const double mean = (.28 + .20 + .13 + .10 + .07) / 5;
   EXPECT_NEAR(static_cast<double>(tally.accepted) / 40000, mean,
               4 * std::sqrt(mean * (1 - mean) / 40000));
@@ -29,17 +30,18 @@ TEST(TargetProbabilityVerifier, AcceptsADraftAsOftenAsTheTargetWouldSayIt) {
 
 // Given a rejection, x replaces draft d with p(x) / (1 - p(d)), and d was rejected with 1 - p(d).
 TEST(TargetProbabilityVerifier, RecoversFromAllButTheDraft) {
-  const auto p = HeadAndTail(kVocabulary);
-  for (const auto& drafts : {UniformOverHead(kVocabulary), FarFromTheTarget(kVocabulary)}) {
+  const auto p = HeadAndTail(kTargetVocabulary);
+  for (const auto& drafts :
+       {UniformOverHead(kTargetVocabulary), FarFromTheTarget(kTargetVocabulary)}) {
     std::vector<double> law(p.size());
     double sum = 0;
     for (std::size_t x = 0; x < p.size(); ++x)
       sum += law[x] = p[x] * (1 - static_cast<double>(drafts.q[x]));
     for (double& x : law) x /= sum;
-    const auto tally = Play(Plain(drafts), VerifyOf(TargetProbability()));
+    const auto tally = Play(TargetExperiment(drafts), VerifyOf(TargetProbability()));
     const double chi = sampling::ChiSquare(tally.recovered, Buckets(law));
     std::printf("  chi-square %6.2f  target-probability, recovered\n", chi);
-    EXPECT_LT(chi, kBound);
+    EXPECT_LT(chi, kTargetBound);
   }
 }
 
@@ -82,17 +84,18 @@ TEST(TargetProbabilityVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
     s.Pop(1);
     return round::Verdict{1, next, round::NextKind::kBonus};
   };
-  for (const auto& [name, drafts] : {std::pair{"uniform", UniformOverHead(kVocabulary)},
-                                     {"peaked", PeakedAtTwo(kVocabulary)},
+  for (const auto& [name, drafts] : {std::pair{"uniform", UniformOverHead(kTargetVocabulary)},
+                                     {"peaked", PeakedAtTwo(kTargetVocabulary)},
                                      {"certain", Drafts{}}}) {
-    const auto law = Buckets(HeadAndTail(kVocabulary));
-    const double wrong = sampling::ChiSquare(Play(Plain(drafts), biased).committed[0], law);
-    const double right =
-        sampling::ChiSquare(Play(Plain(drafts), VerifyOf(TargetProbability())).committed[0], law);
+    const auto law = Buckets(HeadAndTail(kTargetVocabulary));
+    const double wrong =
+        sampling::ChiSquare(Play(TargetExperiment(drafts), biased).committed[0], law);
+    const double right = sampling::ChiSquare(
+        Play(TargetExperiment(drafts), VerifyOf(TargetProbability())).committed[0], law);
     std::printf("  chi-square %6.1f  recovery from all of p; %.2f without the draft; %s\n", wrong,
                 right, name);
-    EXPECT_GT(wrong, 5 * kBound) << name;
-    EXPECT_LT(right, kBound) << name;
+    EXPECT_GT(wrong, 5 * kTargetBound) << name;
+    EXPECT_LT(right, kTargetBound) << name;
   }
 }
 

@@ -8,7 +8,8 @@
 namespace foretoken::verify {
 namespace {
 
-sampling::Sampler Make(int vocabulary, std::uint64_t id = 0, const SamplingParameters& s = {}) {
+sampling::Sampler TypicalSampler(int vocabulary, std::uint64_t id = 0,
+                                 const SamplingParameters& s = {}) {
   sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = Noise(3, id)}, vocabulary,
                             sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 8);
@@ -16,9 +17,9 @@ sampling::Sampler Make(int vocabulary, std::uint64_t id = 0, const SamplingParam
 }
 
 // The drafts that a rule accepts under this distribution.
-std::vector<Token> Accepted(const Verifier& verifier, const std::vector<double>& p,
-                            const SamplingParameters& s = {}) {
-  auto sampler = Make(static_cast<int>(p.size()), 0, s);
+std::vector<Token> AcceptedTypical(const Verifier& verifier, const std::vector<double>& p,
+                                   const SamplingParameters& s = {}) {
+  auto sampler = TypicalSampler(static_cast<int>(p.size()), 0, s);
   const auto row = sampling::LogitsOf(p);
   std::vector<Token> accepted;
   for (Token d = 0; d < static_cast<Token>(p.size()); ++d)
@@ -29,34 +30,35 @@ std::vector<Token> Accepted(const Verifier& verifier, const std::vector<double>&
 TEST(TypicalAcceptanceVerifier, AsksMoreOfADraftWhereTheLawIsSharp) {
   const TypicalAcceptance verifier;
   // H = 1.459, .3 exp(-H) = .0698 < .09.
-  EXPECT_EQ(Accepted(verifier, {.4, .3, .14, .0725, .0625, .025}),
+  EXPECT_EQ(AcceptedTypical(verifier, {.4, .3, .14, .0725, .0625, .025}),
             (std::vector<Token>{0, 1, 2, 3}));
   // H = .168, .3 exp(-H) = .25 > .09.
-  EXPECT_EQ(Accepted(verifier, {.88, .095, .015, .01}), (std::vector<Token>{0, 1}));
-  EXPECT_EQ(Accepted(verifier, {.88, .085, .025, .01}), (std::vector<Token>{0}));
+  EXPECT_EQ(AcceptedTypical(verifier, {.88, .095, .015, .01}), (std::vector<Token>{0, 1}));
+  EXPECT_EQ(AcceptedTypical(verifier, {.88, .085, .025, .01}), (std::vector<Token>{0}));
   // Flat: 1 / 16 > .3 / 16.
-  EXPECT_EQ(Accepted(verifier, std::vector<double>(16, 1.0 / 16)).size(), 16U);
+  EXPECT_EQ(AcceptedTypical(verifier, std::vector<double>(16, 1.0 / 16)).size(), 16U);
 }
 
 TEST(TypicalAcceptanceVerifier, TakesItsTwoNumbersFromTheSettings) {
   const std::vector<double> p = {.5, .3, .15, .05};  // exp(-H) = .3188
-  EXPECT_EQ(Accepted(TypicalAcceptance({.typical_epsilon = 0.4f, .typical_delta = 1}), p),
+  EXPECT_EQ(AcceptedTypical(TypicalAcceptance({.typical_epsilon = 0.4f, .typical_delta = 1}), p),
             (std::vector<Token>{0}));
-  EXPECT_EQ(Accepted(TypicalAcceptance({.typical_epsilon = 1, .typical_delta = 0.9f}), p),
+  EXPECT_EQ(AcceptedTypical(TypicalAcceptance({.typical_epsilon = 1, .typical_delta = 0.9f}), p),
             (std::vector<Token>{0, 1}));
-  EXPECT_EQ(Accepted(TypicalAcceptance({.typical_epsilon = 0, .typical_delta = 1}), p).size(), 4U);
-  EXPECT_EQ(Accepted(TypicalAcceptance({.typical_epsilon = 1, .typical_delta = 1}),
-                     {.26, .25, .25, .24}),  // exp(-H) = .2501
+  EXPECT_EQ(
+      AcceptedTypical(TypicalAcceptance({.typical_epsilon = 0, .typical_delta = 1}), p).size(), 4U);
+  EXPECT_EQ(AcceptedTypical(TypicalAcceptance({.typical_epsilon = 1, .typical_delta = 1}),
+                            {.26, .25, .25, .24}),  // exp(-H) = .2501
             (std::vector<Token>{0}));
 }
 
 TEST(TypicalAcceptanceVerifier, LooksAtTheProcessedLaw) {
   // Sharpened, (.5, .3, .15, .05) is (.67, .24, .06, .01).
   const std::vector<double> p = {.5, .3, .15, .05};
-  EXPECT_EQ(Accepted(TypicalAcceptance(), p), (std::vector<Token>{0, 1, 2}));
-  EXPECT_EQ(Accepted(TypicalAcceptance(), p, {.temperature = 0.5f, .logit_bias = {}}),
+  EXPECT_EQ(AcceptedTypical(TypicalAcceptance(), p), (std::vector<Token>{0, 1, 2}));
+  EXPECT_EQ(AcceptedTypical(TypicalAcceptance(), p, {.temperature = 0.5f, .logit_bias = {}}),
             (std::vector<Token>{0, 1}));
-  EXPECT_EQ(Accepted(TypicalAcceptance(), p, {.top_k = 1, .logit_bias = {}}),
+  EXPECT_EQ(AcceptedTypical(TypicalAcceptance(), p, {.top_k = 1, .logit_bias = {}}),
             (std::vector<Token>{0}));
 }
 
@@ -64,7 +66,7 @@ TEST(TypicalAcceptanceVerifier, SaysWhatPlainDecodingWouldInPlaceOfARejectedDraf
   const auto row = sampling::LogitsOf({.5, .3, .15, .05});
   std::vector<float> law(4);
   for (std::uint64_t id = 0; id < 100; ++id) {
-    auto sampler = Make(4, id);
+    auto sampler = TypicalSampler(4, id);
     const auto verdict = VerifyOnce(TypicalAcceptance(), {3}, {row, row}, {}, sampler);
     EXPECT_EQ(verdict.accepted, 0);
     EXPECT_EQ(verdict.next, sampler.Sample(row.data(), law.data()));

@@ -14,7 +14,7 @@
 namespace foretoken {
 namespace {
 
-std::shared_ptr<ModelDrafter> Opened(ModelDrafterOptions options = {}) {
+std::shared_ptr<ModelDrafter> OpenedDrafter(ModelDrafterOptions options = {}) {
   options.threads = 1;
   auto drafter = OpenDrafter(Pair().draft, options);
   EXPECT_TRUE(drafter) << drafter.error().message;
@@ -91,7 +91,7 @@ TEST(BuiltInDrafters, ADraftModelDraftsWhatTheEnginesOwnDoes) {
           request.sampling.logit_bias = {{60, 2.0f}};
           request.speculative.draft_p_min = 0.1f;
         }
-        const Compared seen = Compare(PairOptions(), request, Opened());
+        const Compared seen = Compare(PairOptions(), request, OpenedDrafter());
         EXPECT_GT(seen.drafts, 20);
         EXPECT_GT(seen.rejected, 0);
         EXPECT_EQ(seen.uncertain > 20, temperature > 0);
@@ -105,9 +105,10 @@ TEST(BuiltInDrafters, ADraftModelsOwnSamplingParametersAreTheRequests) {
   own.top_p = 0.9f;
   Request request = Ask(60, 0.9f, 5);
   request.speculative.draft_sampling = own;
-  EXPECT_GT(Compare(PairOptions(), request, Opened()).uncertain, 20);
+  EXPECT_GT(Compare(PairOptions(), request, OpenedDrafter()).uncertain, 20);
   // The same parameters, given to the drafter: it uses them whatever the request says.
-  const auto by_request = SessionOf(Opened()), by_drafter = SessionOf(Opened({.sampling = own}));
+  const auto by_request = SessionOf(OpenedDrafter()),
+             by_drafter = SessionOf(OpenedDrafter({.sampling = own}));
   ASSERT_TRUE(by_request->Begin({.prompt = {1, 60, 61}, .sampling = own, .seed = 4}));
   ASSERT_TRUE(by_drafter->Begin({.prompt = {1, 60, 61}, .seed = 4}));
   const Drafts want = Proposed(*by_request, 8, true), got = Proposed(*by_drafter, 8, true);
@@ -131,7 +132,7 @@ TEST(BuiltInDrafters, LookupsDraftWhatTheEnginesOwnDo) {
 }
 
 TEST(BuiltInDrafters, ReportTheDistributionOfEachDraft) {
-  const auto session = SessionOf(Opened());
+  const auto session = SessionOf(OpenedDrafter());
   ASSERT_TRUE(session->Begin({.prompt = {1, 60, 61}, .seed = 4}));
   const Drafts drafts = Proposed(*session, 5, true);
   ASSERT_EQ(drafts.tokens.size(), 5u);
@@ -166,7 +167,7 @@ TEST(BuiltInDrafters, ALongTextIsReadToItsEnd) {
 TEST(BuiltInDrafters, ADivergingTextRollsTheCacheBack) {
   std::vector<std::int32_t> text = {1};
   for (int i = 0; i < 60; ++i) text.push_back(60 + i * 7 % 200);
-  const auto session = SessionOf(Opened());
+  const auto session = SessionOf(OpenedDrafter());
   const auto drafts_of = [](DraftSession& from, const std::vector<std::int32_t>& prompt) {
     EXPECT_TRUE(from.Begin({.prompt = prompt, .max_new_tokens = 20, .seed = 9}));
     return Proposed(from, 6, true);
@@ -175,7 +176,7 @@ TEST(BuiltInDrafters, ADivergingTextRollsTheCacheBack) {
     session->TakeWork();
     const Drafts got = drafts_of(*session, prompt);
     EXPECT_LE(session->TakeWork().read_tokens, most_read);
-    const auto fresh = SessionOf(Opened());
+    const auto fresh = SessionOf(OpenedDrafter());
     const Drafts want = drafts_of(*fresh, prompt);
     EXPECT_EQ(got.tokens, want.tokens);
     EXPECT_TRUE(SameBits(got.distributions, want.distributions));
@@ -198,7 +199,7 @@ TEST(BuiltInDrafters, ADivergingTextRollsTheCacheBack) {
   session->TakeWork();
   const Drafts after = Proposed(*session, 6, true);
   EXPECT_LE(session->TakeWork().read_tokens, 3);
-  const auto fresh = SessionOf(Opened());
+  const auto fresh = SessionOf(OpenedDrafter());
   ASSERT_TRUE(fresh->Begin({.prompt = other, .max_new_tokens = 20, .seed = 9}));
   const Drafts want = Proposed(*fresh, 6, true);
   EXPECT_EQ(after.tokens, want.tokens);
@@ -219,11 +220,11 @@ TEST(BuiltInDrafters, ADivergingTextRollsTheCacheBack) {
 // Two texts that are drafted in turn with one drafter: each gets the drafts that it gets alone.
 TEST(BuiltInDrafters, TwoSessionsOfOneDrafterKeepTheirTextsApart) {
   const std::vector<std::vector<std::int32_t>> prompts = {{1, 60, 61, 62}, {1, 90, 70, 90, 70, 90}};
-  const auto shared = Opened({.max_sequences = 2});
+  const auto shared = OpenedDrafter({.max_sequences = 2});
   const auto lookup = *MakeNgramDrafter({.max_sequences = 2}), other = *MakeNgramDrafter(),
              third = *MakeNgramDrafter();
   const std::vector<std::vector<std::shared_ptr<Drafter>>> drafters = {
-      {shared, shared, Opened(), Opened()}, {lookup, lookup, other, third}};
+      {shared, shared, OpenedDrafter(), OpenedDrafter()}, {lookup, lookup, other, third}};
   for (const auto& four : drafters) {
     std::vector<std::unique_ptr<DraftSession>> sessions;
     for (const auto& drafter : four) sessions.push_back(SessionOf(drafter, 320));
@@ -251,7 +252,7 @@ TEST(BuiltInDrafters, TwoSessionsOfOneDrafterKeepTheirTextsApart) {
 }
 
 TEST(BuiltInDrafters, ASessionWithoutASequenceIsRefused) {
-  const auto drafter = Opened();
+  const auto drafter = OpenedDrafter();
   const auto first = SessionOf(drafter), second = SessionOf(drafter);
   ASSERT_TRUE(first->Begin({.prompt = {1, 60}, .seed = 1}));
   const Drafts want = Proposed(*first, 4);
@@ -283,11 +284,11 @@ TEST(BuiltInDrafters, ASessionWithoutASequenceIsRefused) {
 
 // Sessions that draft together share the passes, and each gets what it gets alone.
 TEST(BuiltInDrafters, SessionsDraftTogetherInSharedPasses) {
-  const auto drafter = Opened({.max_sequences = 3});
+  const auto drafter = OpenedDrafter({.max_sequences = 3});
   std::vector<std::unique_ptr<DraftSession>> sessions, alone;
   std::vector<DraftSession*> batch;
   for (std::uint64_t i = 0; i < 3; ++i) {
-    sessions.push_back(SessionOf(drafter)), alone.push_back(SessionOf(Opened()));
+    sessions.push_back(SessionOf(drafter)), alone.push_back(SessionOf(OpenedDrafter()));
     SessionText request{.prompt = std::vector<std::int32_t>(5 + 9 * i, 60), .seed = i};
     request.prompt.push_back(70 + static_cast<std::int32_t>(i));
     request.sampling.temperature = i == 1 ? 0.0f : 0.9f;
@@ -324,7 +325,7 @@ TEST(BuiltInDrafters, SessionsShowTheLogitsOfTheModel) {
     ASSERT_TRUE(decoder);
     const Request request = Ask(20, temperature, 3);
     const auto first = (*decoder)->Begin(request);
-    const auto session = SessionOf(Opened());
+    const auto session = SessionOf(OpenedDrafter());
     ASSERT_TRUE(session->Begin({.prompt = (*decoder)->completion().prompt_token_ids,
                                 .sampling = request.sampling,
                                 .seed = 3,
@@ -346,7 +347,7 @@ TEST(BuiltInDrafters, SessionsShowTheLogitsOfTheModel) {
 
 TEST(BuiltInDrafters, SummariesHaveTheEndTokens) {
   const std::vector<std::int32_t> want = {2};
-  EXPECT_EQ(Opened()->summary().end_tokens, want);
+  EXPECT_EQ(OpenedDrafter()->summary().end_tokens, want);
   EXPECT_EQ(OpenEngine(PairOptions())->summary().target.end_tokens, want);
   EngineOptions options = PairOptions();
   options.end_tokens = {70, 71};
@@ -367,7 +368,7 @@ TEST(BuiltInDrafters, ServeAnEngineAsItsOwnDraftModelDoes) {
     const auto want = own->GenerateBatch(requests);
     EngineOptions options = PairOptions(n);
     options.draft_model.clear();
-    options.drafter = Opened({.name = "mine", .max_sequences = n});
+    options.drafter = OpenedDrafter({.name = "mine", .max_sequences = n});
     const auto engine = OpenEngine(options);
     EXPECT_EQ(engine->summary().method, "mine");
     const auto got = engine->GenerateBatch(requests);
@@ -432,7 +433,7 @@ TEST(BuiltInDrafters, MayLieInsideADrafterOfTheProgram) {
   EngineOptions options = PairOptions();
   const auto want = Generated(*OpenEngine(options), Ask(40, 0.8f, 3));
   options.draft_model.clear();
-  const auto outer = std::make_shared<Cautious>(Opened());
+  const auto outer = std::make_shared<Cautious>(OpenedDrafter());
   options.drafter = outer;
   const auto got = Generated(*OpenEngine(options), Ask(40, 0.8f, 3));
   EXPECT_EQ(got.token_ids, want.token_ids);
@@ -460,7 +461,7 @@ TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
 
   EngineOptions options = PairOptions(2);
   options.draft_model.clear();
-  options.drafter = Opened();
+  options.drafter = OpenedDrafter();
   auto engine = Engine::Open(options);
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().message,
@@ -472,7 +473,7 @@ TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().code, ErrorCode::kMismatch);
 
-  const auto session = SessionOf(Opened());
+  const auto session = SessionOf(OpenedDrafter());
   EXPECT_FALSE(session->Propose(4));
   EXPECT_FALSE(session->Observe({}));
   EXPECT_FALSE(session->Begin({}));
@@ -485,7 +486,7 @@ TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
   EXPECT_TRUE(session->Observe(std::vector<std::int32_t>{1, 2}));
   EXPECT_TRUE(Proposed(*session, 4).tokens.empty());
   EXPECT_FALSE(DraftSession::Create(nullptr));
-  EXPECT_FALSE(DraftSession::Create(Opened(), 330));
+  EXPECT_FALSE(DraftSession::Create(OpenedDrafter(), 330));
   const auto lookup = SessionOf(*MakeNgramDrafter());
   ASSERT_TRUE(lookup->Begin({.prompt = {1, 2, 3, 1, 2}}));
   EXPECT_EQ(Proposed(*lookup, 2).tokens, (std::vector<std::int32_t>{3, 1}));

@@ -11,16 +11,16 @@
 namespace foretoken {
 namespace {
 
-struct Opened {
+struct OpenedIndex {
   EngineOptions options;
   std::unique_ptr<Engine> engine;
 };
 
-Opened Open(const std::string& model, const std::string& methods = "") {
-  Opened opened{.options = {.model = model,
-                            .speculative = {.method = methods, .controller = "fixed"},
-                            .threads = 1},
-                .engine = {}};
+OpenedIndex Open(const std::string& model, const std::string& methods = "") {
+  OpenedIndex opened{.options = {.model = model,
+                                 .speculative = {.method = methods, .controller = "fixed"},
+                                 .threads = 1},
+                     .engine = {}};
   auto engine = Engine::Open(opened.options);
   EXPECT_TRUE(engine) << engine.error().message;
   if (engine) opened.engine = std::move(*engine);
@@ -45,7 +45,7 @@ TEST(FoundDrafters, TheyDraftAndTheTextStays) {
   const std::string target =
       fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
   fixtures::WriteTinyHead(folder, {.target = {.n_layers = 1}, .file_name = "mtp-tales.gguf"});
-  const Opened opened = Open(target);
+  const OpenedIndex opened = Open(target);
   ASSERT_TRUE(opened.engine);
   EXPECT_EQ(opened.engine->summary().method, "mtp");
   const auto& notices = opened.engine->summary().notices;
@@ -68,7 +68,7 @@ TEST(FoundDrafters, ASecondTurnReadsOnlyWhatIsNew) {
   const std::string target =
       fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
   fixtures::WriteTinyHead(folder, {.target = {.n_layers = 1}, .file_name = "mtp-tales.gguf"});
-  const Opened opened = Open(target);
+  const OpenedIndex opened = Open(target);
   ASSERT_TRUE(opened.engine);
   Request request;
   for (int i = 0; i < 70; ++i) request.prompt_tokens.push_back(262 + (i * 7) % 50);
@@ -113,7 +113,7 @@ TEST(FoundDrafters, OneThatCannotBeLoadedIsPassedOver) {
   ASSERT_NE(at, std::string::npos);
   bytes[at + 6] = 'x';
   std::ofstream(head, std::ios::binary) << bytes;
-  const Opened opened = Open(target);
+  const OpenedIndex opened = Open(target);
   ASSERT_TRUE(opened.engine);
   EXPECT_EQ(opened.engine->summary().method, "standalone");
   ASSERT_EQ(opened.engine->summary().drafters.size(), 1U);

@@ -22,7 +22,7 @@ const std::string& Folder() {
 
 const fixtures::TinyModelOptions kTarget{.seed = 61};
 
-const std::string& Target() {
+const std::string& HeadsTarget() {
   static const std::string path = fixtures::WriteTinyModel(Folder(), kTarget);
   return path;
 }
@@ -32,7 +32,7 @@ std::string Head(bool eagle, fixtures::TinyModelOptions target = kTarget) {
 }
 
 std::string OpenError(const std::string& draft, const std::string& method = "",
-                      const std::string& target = Target()) {
+                      const std::string& target = HeadsTarget()) {
   auto engine = Engine::Open({.model = target,
                               .draft_model = draft,
                               .speculative = {.method = method, .controller = "fixed"},
@@ -69,7 +69,7 @@ std::string Edited(const std::string& path, const Edit& edit) {
 
 TEST(Heads, TheMethodIsWhatTheDraftsFileIs) {
   for (const bool eagle : {true, false}) {
-    auto engine = Engine::Open({.model = Target(), .draft_model = Head(eagle), .threads = 1});
+    auto engine = Engine::Open({.model = HeadsTarget(), .draft_model = Head(eagle), .threads = 1});
     ASSERT_TRUE(engine) << engine.error().message;
     EXPECT_EQ((*engine)->summary().method, eagle ? "eagle" : "mtp");
   }
@@ -79,7 +79,7 @@ TEST(Heads, AFileOfAnotherKindThanTheMethodIsRefused) {
   EXPECT_NE(OpenError(Head(true), "mtp").find("this is an EAGLE-3 head, and 'mtp' was asked for"),
             std::string::npos);
   EXPECT_NE(OpenError(Head(false), "eagle").find("this is an MTP head"), std::string::npos);
-  EXPECT_NE(OpenError(Target(), "eagle").find("this is a whole model"), std::string::npos);
+  EXPECT_NE(OpenError(HeadsTarget(), "eagle").find("this is a whole model"), std::string::npos);
   EXPECT_NE(OpenError(Head(true), "standalone").find("this is an EAGLE-3 head"), std::string::npos);
   EXPECT_NE(OpenError("", "mtp").find("the model has no MTP head"), std::string::npos);
   EXPECT_NE(OpenError("", "eagle").find("needs a head"), std::string::npos);
@@ -93,7 +93,7 @@ TEST(Heads, AreNoModels) {
 
 TEST(Heads, ADflashDrafterIsAHeadLikeOthers) {
   const std::string block = fixtures::WriteTinyHead(Folder(), {.target = kTarget, .block = true});
-  auto engine = Engine::Open({.model = Target(), .draft_model = block, .threads = 1});
+  auto engine = Engine::Open({.model = HeadsTarget(), .draft_model = block, .threads = 1});
   ASSERT_TRUE(engine) << engine.error().message;
   EXPECT_EQ((*engine)->summary().method, "dflash");
   EXPECT_NE(OpenError(block, "mtp").find("this is a DFlash drafter, and 'mtp' was asked for"),
@@ -285,7 +285,7 @@ TEST(Heads, AWrongMapOfTokensIsRefused) {
 }
 
 TEST(Heads, AnMtpHeadInTheTargetsOwnFileDraftsAsOneOfItsOwnDoes) {
-  const auto target = *formats::OpenCheckpoint(Target()),
+  const auto target = *formats::OpenCheckpoint(HeadsTarget()),
              head = *formats::OpenCheckpoint(Head(false));
   formats::GgufWriter writer;
   for (const auto& [key, value] : target->metadata().all()) writer.Set(key, value);
@@ -308,21 +308,21 @@ TEST(Heads, AnMtpHeadInTheTargetsOwnFileDraftsAsOneOfItsOwnDoes) {
     EXPECT_TRUE(engine) << engine.error().message;
     return *(*engine)->Generate(request);
   };
-  const auto apart = run({.model = Target(), .draft_model = head->path()});
+  const auto apart = run({.model = HeadsTarget(), .draft_model = head->path()});
   const auto together = run({.model = both, .speculative = {.method = "mtp"}});
   EXPECT_EQ(apart.token_ids, together.token_ids);
   EXPECT_EQ(apart.speculation.accepted, together.speculation.accepted);
   EXPECT_GT(apart.speculation.drafted, 0);
   // As a model the file is what it was without the head.
-  const auto plain = run({.model = Target(), .speculative = {.method = "none"}}),
+  const auto plain = run({.model = HeadsTarget(), .speculative = {.method = "none"}}),
              plain_both = run({.model = both, .speculative = {.method = "none"}});
   EXPECT_EQ(plain.token_ids, plain_both.token_ids);
 }
 
 TEST(Heads, AModelFileSaysWhatItDraftsAs) {
   const auto file = [](const std::string& path) { return *ModelFile::Open(path); };
-  EXPECT_EQ(file(Target())->drafts_as(), "standalone");
-  EXPECT_TRUE(file(Target())->is_whole_model());
+  EXPECT_EQ(file(HeadsTarget())->drafts_as(), "standalone");
+  EXPECT_TRUE(file(HeadsTarget())->is_whole_model());
   EXPECT_EQ(file(Head(true))->drafts_as(), "eagle");
   EXPECT_FALSE(file(Head(true))->is_whole_model());
   EXPECT_EQ(file(Head(true))->obstacle(), "");

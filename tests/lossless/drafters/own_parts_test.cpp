@@ -32,7 +32,7 @@ class OwnDrafter final : public Drafter {
   std::string name_;
 };
 
-EngineOptions Target() {
+EngineOptions TargetOptions() {
   EngineOptions options = PairOptions();
   options.draft_model.clear();
   options.speculative.num_speculative_tokens = 4;
@@ -51,12 +51,12 @@ Rule Knowing(std::vector<std::int32_t> all) {
 }
 
 TEST(OwnDrafter, LeavesTheTextAsItIs) {
-  const auto plain = OpenEngine(Target());
+  const auto plain = OpenEngine(TargetOptions());
   for (const float temperature : {0.0f, 0.8f}) {
     const auto want = Generated(*plain, Ask(40, temperature, 7, 0));
     std::vector<std::int32_t> all = want.prompt_token_ids;
     all.insert(all.end(), want.token_ids.begin(), want.token_ids.end());
-    EngineOptions options = Target();
+    EngineOptions options = TargetOptions();
     options.drafter = std::make_shared<OwnDrafter>(Knowing(all));
     const auto engine = OpenEngine(options);
     EXPECT_EQ(engine->summary().method, "own");
@@ -109,7 +109,7 @@ TEST(OwnDrafter, IsToldOfEachSequenceApartAndServesABatch) {
   std::vector<Request> requests;
   for (int i = 0; i < 6; ++i)
     requests.push_back(Ask(12 + 5 * i, 0.8f, static_cast<unsigned>(i), i));
-  EngineOptions options = Target();
+  EngineOptions options = TargetOptions();
   const auto alone = OpenEngine(options);
   const auto books = std::make_shared<Bookkeeper>();
   options.drafter = books;
@@ -129,7 +129,7 @@ TEST(OwnDrafter, IsToldOfEachSequenceApartAndServesABatch) {
 }
 
 TEST(OwnDrafter, ServesTheCostModelToo) {
-  EngineOptions options = Target();
+  EngineOptions options = TargetOptions();
   const auto want = Generated(*OpenEngine(options), Ask(40, 0, 0, 0)).token_ids;
   options.speculative.controller = "cost-model";
   options.drafter = std::make_shared<OwnDrafter>([](DraftProposal& p) {
@@ -139,14 +139,14 @@ TEST(OwnDrafter, ServesTheCostModelToo) {
 }
 
 TEST(OwnDrafter, WhatIsNoDraftIsDroppedAndTold) {
-  const auto want = Generated(*OpenEngine(Target()), Ask(30, 0, 0, 0)).token_ids;
+  const auto want = Generated(*OpenEngine(TargetOptions()), Ask(30, 0, 0, 0)).token_ids;
   const std::vector<Rule> rules = {[](DraftProposal& p) { p.Push(-7); },
                                    [](DraftProposal& p) { p.Push(1 << 20); },
                                    [](DraftProposal& p) { p.Draw(std::vector<float>(3, 1.0f)); },
                                    [](DraftProposal& p) { p.Draw(std::vector<float>(320, NAN)); },
                                    [](DraftProposal&) { throw std::runtime_error("no"); }};
   for (const Rule& rule : rules) {
-    EngineOptions options = Target();
+    EngineOptions options = TargetOptions();
     options.drafter = std::make_shared<OwnDrafter>(rule, true);
     const auto engine = OpenEngine(options);
     const auto got = Generated(*engine, Ask(30));
@@ -159,13 +159,13 @@ TEST(OwnDrafter, WhatIsNoDraftIsDroppedAndTold) {
 
 TEST(OwnDrafter, ItsNameIsAMethodAndMustBeFree) {
   for (const char* name : {"", "ngram", "none", "a,b", "two words"}) {
-    EngineOptions options = Target();
+    EngineOptions options = TargetOptions();
     options.drafter = std::make_shared<OwnDrafter>([](DraftProposal&) {}, false, name);
     const auto engine = Engine::Open(options);
     ASSERT_FALSE(engine) << name;
     EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
   }
-  EngineOptions options = Target();
+  EngineOptions options = TargetOptions();
   options.drafter = std::make_shared<OwnDrafter>([](DraftProposal&) {}, false, "mine");
   options.speculative.method = "ngram,mine";
   EXPECT_EQ(OpenEngine(options)->summary().method, "ngram,mine");
@@ -226,7 +226,7 @@ std::shared_ptr<OwnDrafter> DrawsLikeTheTarget(double temperature, double off = 
 TEST(OwnDrafter, WithTheTargetsDistributionIsAcceptedWhole) {
   for (const char* controller : {"cost-model", "batch-size", "fixed", "by-text"})
     for (const float temperature : {1.0f, 0.6f}) {
-      EngineOptions options = Target();
+      EngineOptions options = TargetOptions();
       options.speculative.controller = controller;
       if (options.speculative.controller == "batch-size")
         options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
@@ -283,7 +283,7 @@ class OwnVerifier final : public Verifier {
 
 TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
   constexpr int kSeeds = 3000;
-  const auto want = SecondTokens(*OpenEngine(Target()), 0, kSeeds);
+  const auto want = SecondTokens(*OpenEngine(TargetOptions()), 0, kSeeds);
   // Draws from a distribution that favours one token, which the target knows, far too much.
   std::size_t fond = 0;
   for (std::size_t i = 0; i < want.size(); ++i)
@@ -298,7 +298,7 @@ TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
       },
       true);
   const auto chi = [&](std::shared_ptr<Verifier> verifier, const char* strategy, int& freedom) {
-    EngineOptions options = Target();
+    EngineOptions options = TargetOptions();
     options.drafter = drafter;
     options.verifier = std::move(verifier);
     const auto engine = OpenEngine(options);
@@ -320,12 +320,12 @@ TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
 // negative control.
 TEST(OwnParts, UnderSampleMatchDrawnDraftsKeepTheTargetsDistribution) {
   constexpr int kSeeds = 3000;
-  const auto want = SecondTokens(*OpenEngine(Target()), 0, kSeeds);
+  const auto want = SecondTokens(*OpenEngine(TargetOptions()), 0, kSeeds);
   std::size_t fond = 0;
   for (std::size_t i = 0; i < want.size(); ++i)
     if (want[i] > kSeeds / 20 && want[i] < kSeeds / 3) fond = i;
   ASSERT_GT(fond, 0u);
-  EngineOptions options = Target();
+  EngineOptions options = TargetOptions();
   options.speculative.controller = "batch-size";
   options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
   options.drafter = std::make_shared<OwnDrafter>(
@@ -376,7 +376,7 @@ TEST(OwnVerifier, JudgesInPlaceOfAStrategyAndSaysWhatItIs) {
 
   options.speculative.strategy = VerifyStrategy::kBlock;
   EXPECT_FALSE(Engine::Open(options));
-  options = Target();
+  options = TargetOptions();
   options.speculative.method = "ngram";  // reports no distributions
   options.verifier = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual);
   EXPECT_FALSE(Engine::Open(options));

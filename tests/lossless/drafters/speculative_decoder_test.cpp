@@ -10,13 +10,13 @@
 namespace foretoken {
 namespace {
 
-std::unique_ptr<SpeculativeDecoder> Decoder(EngineOptions options) {
+std::unique_ptr<SpeculativeDecoder> DecoderOf(EngineOptions options) {
   auto decoder = SpeculativeDecoder::Create(std::move(options));
   EXPECT_TRUE(decoder) << decoder.error().message;
   return decoder ? std::move(*decoder) : nullptr;
 }
 
-void ExpectSame(const Completion& got, const Completion& want) {
+void ExpectSameSteps(const Completion& got, const Completion& want) {
   EXPECT_EQ(got.token_ids, want.token_ids);
   EXPECT_EQ(got.text, want.text);
   EXPECT_EQ(got.finish_reason, want.finish_reason);
@@ -26,7 +26,7 @@ void ExpectSame(const Completion& got, const Completion& want) {
 
 TEST(SpeculativeDecoder, RoundByRoundItGivesTheEnginesText) {
   const auto engine = OpenEngine(PairOptions());
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = DecoderOf(PairOptions());
   for (const float temperature : {0.0f, 0.9f})
     for (const int k : {0, 1, 5}) {
       const Request request = Ask(40, temperature, 3, k);
@@ -58,10 +58,10 @@ TEST(SpeculativeDecoder, RoundByRoundItGivesTheEnginesText) {
       }
       EXPECT_EQ(tokens, want.token_ids);
       EXPECT_EQ(text, want.text);
-      ExpectSame(decoder->completion(), want);
+      ExpectSameSteps(decoder->completion(), want);
       const auto generated = decoder->Generate(request);
       ASSERT_TRUE(generated);
-      ExpectSame(*generated, want);
+      ExpectSameSteps(*generated, want);
     }
 }
 
@@ -71,7 +71,7 @@ TEST(SpeculativeDecoder, DraftsOfTheCallersAreJudgedInPlaceOfItsOwn) {
     EngineOptions options = PairOptions();
     options.speculative.method = method;
     if (std::string(method) == "ngram") options.draft_model.clear();
-    const auto decoder = Decoder(options);
+    const auto decoder = DecoderOf(options);
     ASSERT_TRUE(decoder->Begin(Ask(40)));
     for (int step = 0; !decoder->done(); ++step) {
       const auto at = decoder->completion().token_ids.size();
@@ -92,7 +92,7 @@ TEST(SpeculativeDecoder, DraftsOfTheCallersAreJudgedInPlaceOfItsOwn) {
 
 TEST(SpeculativeDecoder, RefusesDraftsThatCannotBeAndGoesOn) {
   const auto want = Generated(*OpenEngine(PairOptions()), Ask(10));
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = DecoderOf(PairOptions());
   ASSERT_TRUE(decoder->Begin(Ask(10)));
   for (const auto& drafts : {std::vector<std::int32_t>{-1}, std::vector<std::int32_t>{100000},
                              std::vector<std::int32_t>(9, 1)}) {
@@ -101,13 +101,13 @@ TEST(SpeculativeDecoder, RefusesDraftsThatCannotBeAndGoesOn) {
     EXPECT_EQ(round.error().code, ErrorCode::kInvalidArgument);
   }
   while (!decoder->done()) ASSERT_TRUE(decoder->Step());
-  ExpectSame(decoder->completion(), want);
+  ExpectSameSteps(decoder->completion(), want);
 }
 
 TEST(SpeculativeDecoder, SaysWhatIsOutOfTurn) {
   EngineOptions two = PairOptions(2);
   EXPECT_FALSE(SpeculativeDecoder::Create(two));
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = DecoderOf(PairOptions());
   EXPECT_TRUE(decoder->done());
   EXPECT_FALSE(decoder->Draft());
   EXPECT_FALSE(decoder->Verify());
@@ -126,7 +126,7 @@ TEST(SpeculativeDecoder, SaysWhatIsOutOfTurn) {
 
 TEST(SpeculativeDecoder, ARequestCancelledBetweenDraftAndVerifyLeavesTheNextOneAsItIs) {
   const auto want = Generated(*OpenEngine(PairOptions()), Ask(30, 0.9f, 5));
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = DecoderOf(PairOptions());
   ASSERT_TRUE(decoder->Begin(Ask(30, 0.9f, 4)));
   ASSERT_TRUE(decoder->Step());
   ASSERT_TRUE(decoder->Draft());
@@ -135,11 +135,11 @@ TEST(SpeculativeDecoder, ARequestCancelledBetweenDraftAndVerifyLeavesTheNextOneA
   EXPECT_FALSE(decoder->Verify());
   const auto got = decoder->Generate(Ask(30, 0.9f, 5));
   ASSERT_TRUE(got);
-  ExpectSame(*got, want);
+  ExpectSameSteps(*got, want);
 }
 
 TEST(SpeculativeDecoder, ARequestForNothingIsDoneAtOnce) {
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = DecoderOf(PairOptions());
   const auto round = decoder->Begin(Ask(0));
   ASSERT_TRUE(round);
   EXPECT_TRUE(round->tokens.empty());
@@ -148,7 +148,7 @@ TEST(SpeculativeDecoder, ARequestForNothingIsDoneAtOnce) {
 }
 
 TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = DecoderOf(PairOptions());
   EXPECT_EQ(decoder->statistics().total_steps, 0);
   EXPECT_FALSE(decoder->statistics().acceptance_rate);
   EXPECT_FALSE(decoder->statistics().speedup_estimate);
@@ -195,10 +195,10 @@ TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
 }
 
 TEST(SpeculativeDecoder, ShowsTheAdaptiveLookaheadInUse) {
-  EXPECT_EQ(Decoder(PairOptions())->adaptive_lookahead(), nullptr);
+  EXPECT_EQ(DecoderOf(PairOptions())->adaptive_lookahead(), nullptr);
   EngineOptions options = PairOptions();
   options.speculative.controller = "ewma";
-  const auto decoder = Decoder(options);
+  const auto decoder = DecoderOf(options);
   ASSERT_NE(decoder->adaptive_lookahead(), nullptr);
   Request request = Ask(60);
   request.speculative.num_speculative_tokens = 12;

@@ -20,7 +20,7 @@ std::unique_ptr<Pipeline> Make(int max_sequences) {
 }
 
 // Requests of every kind: lengths, draft lengths, seeds, temperatures, stops.
-TextGenerationBatch Mixed() {
+TextGenerationBatch MixedBatch() {
   TextGenerationBatch requests;
   requests["greedy"] = Ask(40, 0, 0, 4);
   requests["plain"] = Ask(25, 0.8f, 1, 0);
@@ -37,7 +37,7 @@ TextGenerationBatch Mixed() {
   return requests;
 }
 
-std::map<std::string, Completion> Alone(const TextGenerationBatch& requests) {
+std::map<std::string, Completion> AloneInPipeline(const TextGenerationBatch& requests) {
   const auto engine = OpenEngine(PairOptions());
   std::map<std::string, Completion> completions;
   for (const auto& [id, request] : requests) completions[id] = Generated(*engine, request);
@@ -81,8 +81,8 @@ bool Empty(const Batches& replicas) {
 }
 
 TEST(SpeculativePipeline, FlattenedReplicasGiveTheTextOfEachRequestAlone) {
-  const auto requests = Mixed();
-  const auto want = Alone(requests);
+  const auto requests = MixedBatch();
+  const auto want = AloneInPipeline(requests);
   const auto pipeline = Make(static_cast<int>(requests.size()));
   Collected collected;
   for (Batches step = Split(requests, collected); !Empty(step); step = Split(requests, collected))
@@ -102,8 +102,8 @@ TEST(SpeculativePipeline, FlattenedReplicasGiveTheTextOfEachRequestAlone) {
 
 // Each request takes part only in every second or third step.
 TEST(SpeculativePipeline, RequestsThatRestGoOnAsIfTheyHadNot) {
-  const auto requests = Mixed();
-  const auto want = Alone(requests);
+  const auto requests = MixedBatch();
+  const auto want = AloneInPipeline(requests);
   const auto pipeline = Make(static_cast<int>(requests.size()));
   Collected collected;
   std::map<std::string, std::size_t> before;
@@ -132,7 +132,7 @@ TEST(SpeculativePipeline, RequestsThatRestGoOnAsIfTheyHadNot) {
 }
 
 TEST(SpeculativePipeline, TheHalvesAreExecute) {
-  const auto requests = Mixed();
+  const auto requests = MixedBatch();
   const auto whole = Make(8), halves = Make(8);
   Collected a, b;
   for (Batches step = Split(requests, a); !Empty(step); step = Split(requests, a)) {
@@ -239,7 +239,7 @@ TEST(SpeculativePipeline, MetricsCountAllRequestsSinceTheReset) {
 TEST(SpeculativePipeline, AReleasedRequestMakesRoomAndItsIdIsNew) {
   const auto pipeline = Make(1);
   const Batches one = {{{"a", Ask(20, 0.8f, 1)}}}, two = {{{"b", Ask(20, 0.8f, 2)}}};
-  const auto alone = Alone(two[0]);
+  const auto alone = AloneInPipeline(two[0]);
   ASSERT_TRUE(pipeline->Execute(one));
   ASSERT_TRUE(pipeline->Execute(one));
   const auto full = pipeline->Execute(two);

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Request Prompt(float temperature) {
+Request LoadedPrompt(float temperature) {
   Request r;
   r.prompt = "one day the little dog and the cat";
   r.max_new_tokens = 40;
@@ -32,14 +32,14 @@ Request Prompt(float temperature) {
   return r;
 }
 
-std::unique_ptr<Engine> Open(const EngineOptions& options) {
+std::unique_ptr<Engine> OpenLoaded(const EngineOptions& options) {
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);
 }
 
-Completion Generate(const EngineOptions& options, float temperature = 0) {
-  auto completion = Open(options)->Generate(Prompt(temperature));
+Completion GenerateFrom(const EngineOptions& options, float temperature = 0) {
+  auto completion = OpenLoaded(options)->Generate(LoadedPrompt(temperature));
   EXPECT_TRUE(completion) << completion.error().message;
   return *completion;
 }
@@ -93,7 +93,7 @@ class KeptTiles : public testing::Test {
   }
   // Checks the text of an engine whose weights must be right whatever the folder contains.
   void ExpectTheText() {
-    const Completion kept = Generate(Options(cache()));
+    const Completion kept = GenerateFrom(Options(cache()));
     EXPECT_EQ(kept.token_ids, expected_.token_ids);
     ASSERT_EQ(kept.logprobs.size(), expected_.logprobs.size());
     for (std::size_t i = 0; i < kept.logprobs.size(); ++i)
@@ -102,7 +102,7 @@ class KeptTiles : public testing::Test {
   }
 
   std::string folder_, model_;
-  Completion expected_ = Generate(Options("off"));
+  Completion expected_ = GenerateFrom(Options("off"));
 };
 
 TEST_F(KeptTiles, GiveTheSameText) {
@@ -117,7 +117,7 @@ TEST_F(KeptTiles, AreMadeAnewWhenTheModelChanges) {
   const auto old = fs::file_size(Kept().at(0));
   fixtures::WriteTinyModel(
       folder_, {.seed = 62, .weight_type = tensor::DType::kQ4_0, .file_name = "m.gguf"});
-  expected_ = Generate(Options("off"));
+  expected_ = GenerateFrom(Options("off"));
   ExpectTheText();
   EXPECT_EQ(fs::file_size(Kept().at(0)), old) << "one model's tiles are as large as the other's";
 }
@@ -147,12 +147,12 @@ TEST_F(KeptTiles, AreMadeAnewWhenTheyAreDamaged) {
 
 TEST_F(KeptTiles, AreDoneWithoutWhereTheFolderCannotBeMade) {
   std::ofstream(folder_ + "/file") << "in the way";
-  const auto engine = Open(Options(folder_ + "/file/cache"));
+  const auto engine = OpenLoaded(Options(folder_ + "/file/cache"));
   ASSERT_EQ(engine->summary().notices.size(), 1u);
   EXPECT_NE(engine->summary().notices[0].find("the next start repacks the weights again"),
             std::string::npos)
       << engine->summary().notices[0];
-  const auto completion = engine->Generate(Prompt(0));
+  const auto completion = engine->Generate(LoadedPrompt(0));
   ASSERT_TRUE(completion);
   EXPECT_EQ(completion->token_ids, expected_.token_ids);
 }
@@ -167,7 +167,7 @@ TEST_F(KeptTiles, TakeNoMoreThanTheGigabytesThatTheyMay) {
     std::ofstream(old) << "FTKTILES";
     fs::resize_file(old, 1'500'000'000);
     options.repack_cache_gb = most;
-    Open(options);
+    OpenLoaded(options);
     EXPECT_EQ(fs::exists(old), most != 1) << most;
     EXPECT_EQ(Kept().size(), most == 1 ? 1u : 2u);
   }
@@ -197,7 +197,7 @@ TEST_F(KeptTiles, TellHowFarLoadingIs) {
       seen.push_back({std::string(progress.step), progress.bytes, progress.total_bytes});
       return true;
     };
-    const auto engine = Open(options);
+    const auto engine = OpenLoaded(options);
     ASSERT_GE(seen.size(), 2u);
     EXPECT_EQ(seen.front().step, "planning");
     EXPECT_EQ(seen.front().bytes, 0);
@@ -302,13 +302,13 @@ class ReducedHead : public testing::Test {
     EngineOptions options = options_;
     options.speculative.draft_vocabulary = n;
     options.speculative.draft_vocabulary_sample = sample;
-    return Generate(options, temperature);
+    return GenerateFrom(options, temperature);
   }
   Completion Plain() {
     EngineOptions options = options_;
     options.speculative.method = "none";
     options.draft_model.clear();
-    return Generate(options);
+    return GenerateFrom(options);
   }
 
   EngineOptions options_;

@@ -9,10 +9,10 @@
 namespace foretoken {
 namespace {
 
-constexpr int kTokens = 26;
+constexpr int kEndTokens = 26;
 
 std::vector<Request> Asked(float temperature, int k) {
-  Request r = MatrixRequest(kTokens);
+  Request r = MatrixRequest(kEndTokens);
   r.sampling.temperature = temperature;
   r.seed = 3;
   r.speculative.num_speculative_tokens = k;
@@ -48,7 +48,7 @@ TEST_P(EveryDraftersEnds, FallAnywhereInARound) {
   for (const float temperature : {0.0f, 0.7f}) {
     const Completion plain = MatrixTexts(*plain_engine_, Asked(temperature, 0))[0];
     std::vector<Request> tokens, strings, lengths, later;
-    for (std::size_t at = 0; at < kTokens; ++at) {
+    for (std::size_t at = 0; at < kEndTokens; ++at) {
       const Request r = Asked(temperature, 0)[0];
       tokens.push_back(r);
       tokens.back().stop_token_ids = {plain.token_ids[at]};

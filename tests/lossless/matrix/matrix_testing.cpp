@@ -15,7 +15,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 320;
+constexpr int kMatrixVocabulary = 320;
 constexpr std::int32_t kEnd = 2, kFirstLetter = 259;  // before it: bytes
 
 struct Files {
@@ -31,7 +31,7 @@ const Files& TinyFiles() {
                                        .ff = 32,
                                        .n_heads = 2,
                                        .n_kv_heads = 1,
-                                       .vocab = kVocabulary,
+                                       .vocab = kMatrixVocabulary,
                                        .context_length = 96};
     Files made;
     made.target = fixtures::WriteTinyModel(folder, options);
@@ -152,7 +152,7 @@ class Fond final : public Drafter {
         proposal.Push(next[0]);
         continue;
       }
-      std::vector<float> law(kVocabulary);
+      std::vector<float> law(kMatrixVocabulary);
       constexpr std::array kLaw = {0.1f, 0.8f, 0.1f};
       for (std::size_t i = 0; i < kLaw.size(); ++i) law[Of(next, i)] += kLaw[i];
       if (proposal.Draw(law) < 0) break;

@@ -28,15 +28,16 @@ double Bound(int freedom) {
   return ChiSquareBound(freedom, z);
 }
 
-struct Sample {
+struct SettingSample {
   double n = 0;
   // By tokens; -1 behind the end of a text.
   std::vector<TokenHistogram> histograms = std::vector<TokenHistogram>(kStatistics);
   std::int64_t drafted = 0, accepted = 0;
 };
 
-Sample Draw(Engine& engine, const MatrixSetting& setting, std::uint64_t first_id, int n) {
-  Sample sample;
+SettingSample DrawSetting(Engine& engine, const MatrixSetting& setting, std::uint64_t first_id,
+                          int n) {
+  SettingSample sample;
   sample.n = n;
   for (const Completion& c :
        MatrixTexts(engine, MatrixRequests(setting, kPositions + 2, first_id, n))) {
@@ -59,7 +60,7 @@ struct Worst {
   double share = 0;  // of the bound
   TwoSamples comparison;
 };
-Worst CompareAll(const Sample& plain, const Sample& drafted) {
+Worst CompareAll(const SettingSample& plain, const SettingSample& drafted) {
   Worst worst;
   for (std::size_t i = 0; i < kStatistics; ++i) {
     const TwoSamples c =
@@ -100,11 +101,11 @@ std::uint64_t FirstId(std::size_t setting, std::size_t column) {
   return setting * 1'000'000 + column * 50'000;
 }
 
-std::vector<Sample> PlainSamples(int n) {
+std::vector<SettingSample> PlainSamples(int n) {
   const auto engine = OpenMatrix({});
-  std::vector<Sample> samples;
+  std::vector<SettingSample> samples;
   for (const MatrixSetting* setting : RandomSettings())
-    samples.push_back(Draw(*engine, *setting, FirstId(samples.size(), 0), n));
+    samples.push_back(DrawSetting(*engine, *setting, FirstId(samples.size(), 0), n));
   return samples;
 }
 
@@ -134,7 +135,8 @@ void ExpectPlainLaws(const std::vector<Column>& columns, Size size) {
     Worst worst;
     std::string worst_setting, shown;
     for (std::size_t i = 0; i < settings.size(); ++i) {
-      const Sample sample = Draw(*engine, *settings[i], FirstId(i, n_columns), size.drafted);
+      const SettingSample sample =
+          DrawSetting(*engine, *settings[i], FirstId(i, n_columns), size.drafted);
       const Worst found = CompareAll(plain[i], sample);
       EXPECT_LT(found.share, 1) << settings[i]->name << ", " << column.drafter << ", "
                                 << Name(column.strategy) << ": chi-square "
@@ -214,7 +216,7 @@ TEST(ParameterLawControl, EveryParametersTestSeesRecoveryFromTheFullLaw) {
   std::string least_setting;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const Worst found =
-        CompareAll(plain[i], Draw(*engine, *settings[i], FirstId(i, 1), kQuick.drafted));
+        CompareAll(plain[i], DrawSetting(*engine, *settings[i], FirstId(i, 1), kQuick.drafted));
     EXPECT_GT(found.share, 1) << settings[i]->name << ": chi-square " << found.comparison.chi_square
                               << ", " << found.comparison.freedom << " degrees of freedom";
     if (found.share < least.share) least = found, least_setting = settings[i]->name;

@@ -30,8 +30,9 @@ std::vector<Drafting> Draftings() {
           {"portfolio", Bundled("1m-draft-q8_0")}};
 }
 
-std::unique_ptr<Engine> Open(const Drafting& drafting, const std::string& controller,
-                             int max_sequences, VerifyStrategy strategy = VerifyStrategy::kAuto) {
+std::unique_ptr<Engine> OpenDrafting(const Drafting& drafting, const std::string& controller,
+                                     int max_sequences,
+                                     VerifyStrategy strategy = VerifyStrategy::kAuto) {
   EngineOptions options;
   options.model = Bundled("9m-q8_0");
   options.draft_model = drafting.draft;
@@ -52,7 +53,7 @@ std::vector<Completion> Texts(Engine& engine, const std::vector<Request>& reques
   return *std::move(completions);
 }
 
-void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
+void ExpectSameText(const Completion& a, const Completion& b, const std::string& where) {
   ASSERT_EQ(a.text, b.text) << where;
   ASSERT_EQ(a.token_ids, b.token_ids) << where;
   ASSERT_EQ(a.finish_reason, b.finish_reason) << where;
@@ -93,8 +94,8 @@ void SkipWithoutBundledModels() {
   if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
 }
 
-std::vector<Completion> PlainTexts(const std::vector<Request>& requests) {
-  return Texts(*Open({"none", ""}, "fixed", 8), requests);
+std::vector<Completion> PlainCompletions(const std::vector<Request>& requests) {
+  return Texts(*OpenDrafting({"none", ""}, "fixed", 8), requests);
 }
 
 class SameSeed : public testing::TestWithParam<Drafting> {
@@ -108,7 +109,7 @@ class SameSeed : public testing::TestWithParam<Drafting> {
     Counts counts;
     const auto texts = Texts(engine, requests);
     for (std::size_t i = 0; i < texts.size(); ++i) {
-      ExpectSame(texts[i], plain[i], how + ": " + requests[i].prompt);
+      ExpectSameText(texts[i], plain[i], how + ": " + requests[i].prompt);
       EXPECT_EQ(texts[i].strategy, "sample-match");
       counts.drafted += texts[i].speculation.drafted;
       counts.accepted += texts[i].speculation.accepted;
@@ -122,10 +123,10 @@ class SameSeed : public testing::TestWithParam<Drafting> {
 
 TEST_P(SameSeed, GivesTheSameTextWithoutDraftsAndAtEveryDraftLength) {
   auto requests = HundredRequests();
-  const auto plain = PlainTexts(requests);
+  const auto plain = PlainCompletions(requests);
   // With the default controller the rule that is left open is sample-match.
-  ExpectPlain(*Open(GetParam(), "cost-model", 1), requests, plain, "cost-model");
-  const auto engine = Open(GetParam(), "fixed", 4, VerifyStrategy::kSampleMatch);
+  ExpectPlain(*OpenDrafting(GetParam(), "cost-model", 1), requests, plain, "cost-model");
+  const auto engine = OpenDrafting(GetParam(), "fixed", 4, VerifyStrategy::kSampleMatch);
   for (const int k : {1, 3, 8}) {
     for (Request& r : requests) r.speculative.num_speculative_tokens = k;
     const Counts counts = ExpectPlain(*engine, requests, plain, fmt::format("K {}", k));
@@ -142,9 +143,9 @@ TEST(AnotherSeed, GivesAnotherText) {
   SkipWithoutBundledModels();
   if (testing::Test::IsSkipped()) return;
   auto requests = HundredRequests();
-  const auto plain = PlainTexts(requests);
+  const auto plain = PlainCompletions(requests);
   for (Request& r : requests) r.seed += 5000;
-  const auto others = PlainTexts(requests);
+  const auto others = PlainCompletions(requests);
   int equal = 0;
   for (std::size_t i = 0; i < others.size(); ++i) equal += others[i].text == plain[i].text;
   EXPECT_LT(equal, 10);
@@ -181,8 +182,8 @@ class Company : public testing::TestWithParam<std::tuple<const char*, const char
   static std::unique_ptr<Engine> OpenFor(int max_sequences) {
     const std::string method = std::get<0>(GetParam());
     const bool reads = method == "standalone" || method == "portfolio";
-    return Open({method, reads ? Bundled("1m-draft-q8_0") : ""}, std::get<1>(GetParam()),
-                max_sequences);
+    return OpenDrafting({method, reads ? Bundled("1m-draft-q8_0") : ""}, std::get<1>(GetParam()),
+                        max_sequences);
   }
 };
 
@@ -193,7 +194,7 @@ TEST_P(Company, OfEightGivesEachRequestTheTextThatItGetsAlone) {
   for (const Request& r : requests) alone.push_back(Texts(*alone_engine, {r})[0]);
   const auto together = Texts(*engine, requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    ExpectSame(together[i], alone[i], fmt::format("request {}", i));
+    ExpectSameText(together[i], alone[i], fmt::format("request {}", i));
     EXPECT_EQ(together[i].strategy, alone[i].strategy) << i;
   }
   EXPECT_EQ(together[4].speculation.drafted, 0);
@@ -219,7 +220,8 @@ TEST_P(Company, ThatComesAndGoesDoesToo) {
     const auto completion = engine->Take(tickets[i]);
     ASSERT_TRUE(completion) << i;
     if (i != 2)
-      ExpectSame(*completion, Texts(*alone_engine, {requests[i]})[0], fmt::format("request {}", i));
+      ExpectSameText(*completion, Texts(*alone_engine, {requests[i]})[0],
+                     fmt::format("request {}", i));
   }
 }
 

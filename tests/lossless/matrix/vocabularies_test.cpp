@@ -17,7 +17,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocabulary = 320;
+constexpr int kPairVocabulary = 320;
 
 fixtures::TinyModelOptions Options(int vocabulary, std::map<int, std::string> respelled) {
   return {.seed = 91,
@@ -38,7 +38,7 @@ const std::map<std::int32_t, float> kFavoured = {{2, 1.0F},   {265, 4.0F}, {301,
 
 struct Pair {
   std::string name, draft, method;
-  int vocabulary = kVocabulary;
+  int vocabulary = kPairVocabulary;
   bool respelled = false;
   std::optional<std::set<std::int32_t>> shared = {};  // of another vocabulary: what may be drafted
   bool Shares(std::int32_t id) const {
@@ -52,7 +52,7 @@ const std::string& Folder() {
   return folder;
 }
 const std::string& Target() {
-  static const std::string path = fixtures::WriteTinyModel(Folder(), Options(kVocabulary, {}));
+  static const std::string path = fixtures::WriteTinyModel(Folder(), Options(kPairVocabulary, {}));
   return path;
 }
 
@@ -77,7 +77,7 @@ const std::vector<Pair>& Pairs() {
     std::vector<Pair> made;
     for (const auto& [name, vocabulary, respelled] :
          {std::tuple{"shorter", 300, false}, std::tuple{"longer", 345, false},
-          std::tuple{"respelled", kVocabulary, true}, std::tuple{"both", 303, true},
+          std::tuple{"respelled", kPairVocabulary, true}, std::tuple{"both", 303, true},
           std::tuple{"longer and respelled", 345, true}}) {
       auto options = Options(vocabulary, respelled ? kRespelled : std::map<int, std::string>());
       made.push_back({name, "", "eagle", vocabulary, respelled});
@@ -104,7 +104,7 @@ EngineOptions OptionsOf(const Pair& pair, VerifyStrategy strategy = VerifyStrate
           .max_sequences = 16,
           .threads = 1};
 }
-std::unique_ptr<Engine> Open(EngineOptions options) {
+std::unique_ptr<Engine> OpenVocabularies(EngineOptions options) {
   auto engine = Engine::Open(std::move(options));
   EXPECT_TRUE(engine) << engine.error().message;
   return engine ? std::move(*engine) : nullptr;
@@ -121,7 +121,7 @@ Request RequestOf(float temperature, int n, std::uint64_t id, int k) {
   return request;
 }
 
-void ExpectSame(const Completion& plain, const Completion& drafted) {
+void ExpectSameAsPlain(const Completion& plain, const Completion& drafted) {
   ASSERT_EQ(plain.token_ids, drafted.token_ids);
   for (std::size_t i = 0; i < plain.logprobs.size(); ++i) {
     ASSERT_EQ(plain.logprobs[i].logprob, drafted.logprobs[i].logprob);
@@ -133,7 +133,7 @@ void ExpectSame(const Completion& plain, const Completion& drafted) {
 TEST(Vocabularies, ADrafterOfAnotherOneChangesNoBit) {
   for (const Pair& pair : Pairs()) {
     SCOPED_TRACE(pair.name + ", " + pair.method);
-    const auto engine = Open(OptionsOf(pair));
+    const auto engine = OpenVocabularies(OptionsOf(pair));
     ASSERT_TRUE(engine);
     std::int64_t drafted = 0, accepted = 0;
     int strange = 0;  // tokens of the texts that the drafter does not share
@@ -151,24 +151,24 @@ TEST(Vocabularies, ADrafterOfAnotherOneChangesNoBit) {
         request.speculative.enabled = false;
         const auto plain = engine->Generate(request);
         ASSERT_TRUE(with && plain);
-        ExpectSame(*plain, *with);
+        ExpectSameAsPlain(*plain, *with);
         drafted += with->speculation.drafted, accepted += with->speculation.accepted;
         for (const std::int32_t id : with->token_ids) strange += !pair.Shares(id);
       }
     EXPECT_GT(drafted, 200);
     EXPECT_GT(accepted, 0);
-    if (pair.vocabulary < kVocabulary || pair.respelled) EXPECT_GT(strange, 15);
+    if (pair.vocabulary < kPairVocabulary || pair.respelled) EXPECT_GT(strange, 15);
   }
 }
 
-struct Sample {
+struct PairSample {
   double n = 0;
   std::vector<TokenHistogram> histograms = std::vector<TokenHistogram>(6);
   std::int64_t accepted = 0;
 };
 constexpr int kDrawn = 6;  // tokens; the first comes from the prompt's pass
 
-Sample Draw(Engine& engine, std::uint64_t first_id, int n, bool speculates) {
+PairSample DrawPair(Engine& engine, std::uint64_t first_id, int n, bool speculates) {
   std::vector<Request> requests;
   for (int i = 0; i < n; ++i) {
     requests.push_back(RequestOf(0.9F, kDrawn, first_id + static_cast<std::uint64_t>(i), 3));
@@ -176,7 +176,7 @@ Sample Draw(Engine& engine, std::uint64_t first_id, int n, bool speculates) {
   }
   const auto completions = engine.GenerateBatch(requests);
   EXPECT_TRUE(completions);
-  Sample sample{.n = static_cast<double>(n)};
+  PairSample sample{.n = static_cast<double>(n)};
   for (const Completion& c : *completions) {
     for (std::size_t i = 1; i < 5; ++i) ++sample.histograms[i - 1][{c.token_ids[i], 0}];
     ++sample.histograms[4][{c.token_ids[1], c.token_ids[2]}];
@@ -188,7 +188,7 @@ Sample Draw(Engine& engine, std::uint64_t first_id, int n, bool speculates) {
 
 // The largest ratio of chi-square to its bound; above 1 the samples differ. By chance that happens
 // in one of 100,000 runs of all these tests.
-double Difference(const Sample& a, const Sample& b) {
+double Difference(const PairSample& a, const PairSample& b) {
   static const double z = NormalQuantile(1e-5 / (6 * 15));
   double worst = 0;
   for (std::size_t i = 0; i < a.histograms.size(); ++i) {
@@ -201,16 +201,17 @@ double Difference(const Sample& a, const Sample& b) {
 
 TEST(Vocabularies, TheDistributionStaysTheTargets) {
   constexpr int kPlain = 6000, kSpeculative = 3000;
-  const Sample plain = Draw(*Open(OptionsOf(Pairs().front())), 0, kPlain, false);
+  const PairSample plain =
+      DrawPair(*OpenVocabularies(OptionsOf(Pairs().front())), 0, kPlain, false);
   std::uint64_t first_id = 100'000;
   double least_control = 1e9;
   for (const Pair& pair : Pairs()) {
     if (pair.method != "standalone") continue;
     for (const auto strategy :
          {VerifyStrategy::kResidual, VerifyStrategy::kBlock, VerifyStrategy::kTargetProbability}) {
-      const auto engine = Open(OptionsOf(pair, strategy));
+      const auto engine = OpenVocabularies(OptionsOf(pair, strategy));
       ASSERT_TRUE(engine);
-      const Sample sample = Draw(*engine, first_id += 100'000, kSpeculative, true);
+      const PairSample sample = DrawPair(*engine, first_id += 100'000, kSpeculative, true);
       EXPECT_LT(Difference(plain, sample), 1) << pair.name << ", " << Name(strategy);
       EXPECT_GT(sample.accepted, kSpeculative / 5) << pair.name << ", " << Name(strategy);
     }
@@ -218,7 +219,8 @@ TEST(Vocabularies, TheDistributionStaysTheTargets) {
     // rare.
     EngineOptions biased = OptionsOf(pair, VerifyStrategy::kResidual);
     biased.speculative.skip_sample_adjustment = true;
-    const Sample sample = Draw(*Open(std::move(biased)), first_id += 100'000, kSpeculative, true);
+    const PairSample sample =
+        DrawPair(*OpenVocabularies(std::move(biased)), first_id += 100'000, kSpeculative, true);
     least_control = std::min(least_control, Difference(plain, sample));
   }
   EXPECT_GT(least_control, 1);
@@ -226,7 +228,7 @@ TEST(Vocabularies, TheDistributionStaysTheTargets) {
 
 TEST(Vocabularies, WhatIsNotSharedIsNamed) {
   const auto notice = [](const Pair& pair) {
-    const auto engine = Open(OptionsOf(pair));
+    const auto engine = OpenVocabularies(OptionsOf(pair));
     const auto& notices = engine->summary().notices;
     return notices.empty() ? "" : notices.front();
   };
@@ -257,7 +259,7 @@ TEST(Vocabularies, OfAnotherFamilyNeedAMap) {
     for (int i = 0; i < n_respelled; ++i)
       options.respelled[5 * i] = "<|" + std::to_string(i) + "|>";
     const Pair pair{"", fixtures::WriteTinyModel(Folder(), options), "standalone"};
-    const auto engine = Open(OptionsOf(pair));
+    const auto engine = OpenVocabularies(OptionsOf(pair));
     return engine->summary().notices.empty() ? "" : engine->summary().notices.front();
   };
   constexpr const char* kMapped = "its vocabulary is another one";
@@ -286,14 +288,14 @@ TEST(Vocabularies, AReducedOutputHeadKeepsSharedTokens) {
     if (pair.method != "standalone") continue;
     EngineOptions options = OptionsOf(pair);
     options.speculative.draft_vocabulary = pair.shared ? 290 : 310;
-    const auto engine = Open(std::move(options));
+    const auto engine = OpenVocabularies(std::move(options));
     ASSERT_TRUE(engine) << pair.name;
     Request request = RequestOf(0, 40, 3, 4);
     const auto with = engine->Generate(request);
     request.speculative.enabled = false;
     const auto plain = engine->Generate(request);
     ASSERT_TRUE(with && plain);
-    ExpectSame(*plain, *with);
+    ExpectSameAsPlain(*plain, *with);
     EXPECT_GT(with->speculation.drafted, 30);
   }
 }

@@ -52,7 +52,7 @@ std::vector<Request> Tales(int drafts, float temperature) {
   return requests;
 }
 
-void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
+void ExpectSameTexts(const Completion& a, const Completion& b, const std::string& where) {
   ASSERT_EQ(a.text, b.text) << where;
   ASSERT_EQ(a.token_ids, b.token_ids) << where;
   ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
@@ -78,8 +78,8 @@ TEST_F(HybridPair, WritesThePlainTextWhateverIsDrafted) {
         ASSERT_TRUE(texts) << texts.error().message;
         std::int64_t drafted = 0, accepted = 0;
         for (std::size_t i = 0; i < texts->size(); ++i) {
-          ASSERT_NO_FATAL_FAILURE(
-              ExpectSame((*texts)[i], (*plain)[i], fmt::format("{} {} {}", method, drafts, i)));
+          ASSERT_NO_FATAL_FAILURE(ExpectSameTexts((*texts)[i], (*plain)[i],
+                                                  fmt::format("{} {} {}", method, drafts, i)));
           drafted += (*texts)[i].speculation.drafted;
           accepted += (*texts)[i].speculation.accepted;
         }
@@ -105,7 +105,7 @@ TEST_F(HybridPair, ReadsOnlyWhatIsNewInASecondTurn) {
     ASSERT_TRUE(turn) << turn.error().message;
     EXPECT_GE(turn->timings.cached_prompt_tokens, 96) << method;
     second.speculative.num_speculative_tokens = 0;
-    ASSERT_NO_FATAL_FAILURE(ExpectSame(*turn, *fresh->Generate(second), method));
+    ASSERT_NO_FATAL_FAILURE(ExpectSameTexts(*turn, *fresh->Generate(second), method));
   }
 }
 

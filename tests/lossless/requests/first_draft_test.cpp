@@ -37,7 +37,7 @@ Request First(int n, float temperature, std::uint64_t seed, int k, bool first_ta
   return r;
 }
 
-EngineOptions By(const std::string& method, int max_sequences = 1) {
+EngineOptions ByMethod(const std::string& method, int max_sequences = 1) {
   EngineOptions options = PairOptions(max_sequences);
   options.speculative.method = method;
   if (method == "eagle" || method == "mtp" || method == "dflash") {
@@ -68,7 +68,7 @@ bool DraftedFirst(Engine& engine, const Request& request) {
 TEST(FirstTarget, OffGivesTheSameTextWithEveryDrafter) {
   for (const char* method :
        {"standalone", "ngram", "suffix", "prediction", "portfolio", "eagle", "mtp", "dflash"}) {
-    const auto engine = OpenEngine(By(method));
+    const auto engine = OpenEngine(ByMethod(method));
     const std::string name = method;
     const bool can = name != "eagle" && name != "mtp" && name != "dflash";
     for (const float temperature : {0.0f, 0.8f})
@@ -213,7 +213,7 @@ TEST(FirstTarget, OffLeavesTheFirstTokensItsDistribution) {
   EngineOptions options = PairOptions(16);
   options.speculative.strategy = VerifyStrategy::kResidual;
   const auto engine = OpenEngine(options);
-  const auto want = count(*OpenEngine(By("none", 16)), true);
+  const auto want = count(*OpenEngine(ByMethod("none", 16)), true);
   int freedom = 0;
   const double chi = chi_square(want, count(*engine, false), freedom);
   EXPECT_LT(chi, bound(freedom)) << freedom;
@@ -252,7 +252,7 @@ TEST(NoCache, GivesTheSameBitsWithEveryDrafterAndRule) {
   for (const char* method : {"none", "standalone", "ngram", "suffix", "prediction", "portfolio",
                              "eagle", "mtp", "dflash"})
     for (const int sequences : {1, 3}) {
-      EngineOptions options = By(method, sequences);
+      EngineOptions options = ByMethod(method, sequences);
       const auto cached = OpenEngine(options);
       options.kv_cache = false;
       const auto without = OpenEngine(options);

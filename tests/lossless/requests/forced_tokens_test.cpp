@@ -20,7 +20,7 @@ Request AskForRecord(float temperature, std::uint64_t seed, const char* grammar 
   return r;
 }
 
-EngineOptions OptionsOf(const std::string& method, int max_sequences = 1) {
+EngineOptions ForcedOptions(const std::string& method, int max_sequences = 1) {
   EngineOptions options = PairOptions(max_sequences);
   options.speculative.method = method;
   if (method != "standalone" && method != "portfolio") options.draft_model.clear();
@@ -55,7 +55,7 @@ Request Plain(Request r) {
 TEST(ForcedTokens, AreDraftedBesideEveryMethodAndTheTextStaysPlain) {
   for (const char* controller : {"fixed", "cost-model", "ewma"}) {
     for (const char* method : {"grammar", "ngram", "standalone", "portfolio"}) {
-      EngineOptions options = OptionsOf(method);
+      EngineOptions options = ForcedOptions(method);
       options.speculative.controller = controller;
       const auto engine = OpenEngine(options);
       int rounds = 0;
@@ -82,7 +82,7 @@ TEST(ForcedTokens, AreDraftedBesideEveryMethodAndTheTextStaysPlain) {
 }
 
 TEST(ForcedTokens, LetFewerPassesMakeTheText) {
-  const auto engine = OpenEngine(OptionsOf("grammar"));
+  const auto engine = OpenEngine(ForcedOptions("grammar"));
   Request r = AskForRecord(0, 0, R"(root ::= "once upon a time once upon a time")");
   r.ignore_eos = false;
   const Told told = Tell(*engine, r);
@@ -123,7 +123,7 @@ TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadLaws) {
 
 // A lookup's draft is cut where the grammar excludes it, because it would be rejected there.
 TEST(ForcedTokens, LookupsDraftNothingThatTheGrammarRulesOut) {
-  const auto engine = OpenEngine(OptionsOf("ngram"));
+  const auto engine = OpenEngine(ForcedOptions("ngram"));
   const char* const gbnf = "root ::= ([u-v]{3} [s-t]{2})+";
   const auto grammar = *grammar::Grammar::Compile(
       gbnf,

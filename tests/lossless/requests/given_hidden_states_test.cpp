@@ -18,7 +18,7 @@ struct HeadCase {
   bool eagle, block;
 };
 
-std::unique_ptr<SpeculativeDecoder> Opened(const HeadCase& head) {
+std::unique_ptr<SpeculativeDecoder> OpenedHead(const HeadCase& head) {
   static const std::string folder = fixtures::TemporaryFolder();
   fixtures::TinyHeadOptions options;
   options.target = {.seed = 51, .context_length = 96};
@@ -34,7 +34,7 @@ TEST(GivenHiddenStates, AHeadDraftsWhatItDraftsInARequest) {
   for (const HeadCase head :
        {HeadCase{"mtp", false, false}, {"eagle", true, false}, {"dflash", false, true}})
     for (const float temperature : {0.0f, 0.9f}) {
-      const auto running = Opened(head), given_decoder = Opened(head);
+      const auto running = OpenedHead(head), given_decoder = OpenedHead(head);
       ASSERT_EQ(given_decoder->engine().summary().method, head.method);
       const HiddenStates rows = given_decoder->engine().summary().hidden_states;
       EXPECT_GT(rows.width, 0);
@@ -76,7 +76,7 @@ TEST(GivenHiddenStates, AHeadDraftsWhatItDraftsInARequest) {
 }
 
 TEST(GivenHiddenStates, SaysWhatCannotBe) {
-  const auto decoder = Opened({"mtp", false, false});
+  const auto decoder = OpenedHead({"mtp", false, false});
   const int width = decoder->engine().summary().hidden_states.width;
   const Tokens text = {1, 60, 61, 62};
   const std::vector<float> numbers(static_cast<std::size_t>(4 * width));
@@ -88,7 +88,7 @@ TEST(GivenHiddenStates, SaysWhatCannotBe) {
   EXPECT_FALSE(decoder->Draft(text, given));
   given.hidden_states = std::span(numbers).first(static_cast<std::size_t>(2 * width));
   EXPECT_TRUE(decoder->Draft(text, given));  // the text begins there for it
-  const auto block = Opened({"dflash", false, true});
+  const auto block = OpenedHead({"dflash", false, true});
   const int wide = block->engine().summary().hidden_states.width;
   const std::vector<float> rows(static_cast<std::size_t>(3 * wide));
   given.hidden_states = std::span(rows).first(static_cast<std::size_t>(2 * wide));

@@ -17,7 +17,7 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-std::unique_ptr<SpeculativeDecoder> Decoder(EngineOptions options) {
+std::unique_ptr<SpeculativeDecoder> GivenDecoder(EngineOptions options) {
   auto decoder = SpeculativeDecoder::Create(std::move(options));
   EXPECT_TRUE(decoder) << decoder.error().message;
   return decoder ? std::move(*decoder) : nullptr;
@@ -37,7 +37,7 @@ std::vector<float> Copied(const TokenRows& rows) {
   return out;
 }
 
-constexpr VerifyStrategy kStrategies[] = {
+constexpr VerifyStrategy kGivenStrategies[] = {
     VerifyStrategy::kResidual,          VerifyStrategy::kSampleMatch,
     VerifyStrategy::kTypicalAcceptance, VerifyStrategy::kTargetProbability,
     VerifyStrategy::kLogitComparison,   VerifyStrategy::kBlock,
@@ -46,10 +46,10 @@ constexpr VerifyStrategy kStrategies[] = {
 // The engine's own rounds, verified again without it.
 TEST(GivenLogits, EveryRuleGivesWhatTheEngineCommits) {
   std::int64_t accepted = 0;
-  for (const VerifyStrategy strategy : kStrategies) {
+  for (const VerifyStrategy strategy : kGivenStrategies) {
     EngineOptions options = PairOptions();
     options.speculative.strategy = strategy;
-    const auto decoder = Decoder(options);
+    const auto decoder = GivenDecoder(options);
     const int vocabulary = decoder->engine().summary().target.vocabulary_size;
     Request request = Ask(40, strategy == VerifyStrategy::kGreedy ? 0.0f : 0.9f, 7, 5);
     request.id = 3;
@@ -97,7 +97,7 @@ TEST(GivenLogits, EveryRuleGivesWhatTheEngineCommits) {
 }
 
 TEST(GivenLogits, RoundsShowWhatTheyWereMadeOfWhereAsked) {
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = GivenDecoder(PairOptions());
   Request request = Ask(30, 0.9f, 3, 4);
   request.logprobs = 3;
   const auto first = decoder->Begin(request);
@@ -159,7 +159,7 @@ TEST(GivenLogits, TheCallerChoosesTheNumberOfDrafts) {
     EngineOptions options = PairOptions();
     options.speculative.controller = controller;
     const auto want = Generated(*OpenEngine(options), Ask(40, 0, 0, 8));
-    const auto decoder = Decoder(options);
+    const auto decoder = GivenDecoder(options);
     ASSERT_TRUE(decoder->Begin(Ask(40, 0, 0, 8)));
     for (int k = 0; !decoder->done(); k = (k + 3) % 10) {
       const int left = 40 - static_cast<int>(decoder->completion().token_ids.size());
@@ -170,7 +170,7 @@ TEST(GivenLogits, TheCallerChoosesTheNumberOfDrafts) {
     }
     EXPECT_EQ(decoder->completion().token_ids, want.token_ids) << controller;
   }
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = GivenDecoder(PairOptions());
   ASSERT_TRUE(decoder->Begin(Ask(10)));
   EXPECT_FALSE(decoder->Draft({.num_steps = 65}));
   EXPECT_FALSE(decoder->Draft({.num_steps = -1}));
@@ -219,7 +219,7 @@ TEST(GivenLogits, ThePipelinesStepsShowThemToo) {
 
 // Prompt and text by scoring, in pieces of every size, with drafts that are removed again.
 TEST(Scorer, GivesTheLogitsOfTheEnginesOwnPasses) {
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = GivenDecoder(PairOptions());
   const auto scorer = MakeScorer(PairOptions(2));
   ASSERT_TRUE(decoder->Begin(Ask(30, 0.9f, 2, 4)));
   const Tokens prompt = decoder->completion().prompt_token_ids;
@@ -311,7 +311,7 @@ TEST(SpeculativeDecoder, VerifiesOnLogitsOfTheCallersWithItsOwnState) {
   EngineOptions options = PairOptions();
   options.speculative.controller = "ewma";
   options.speculative.adaptive_lookahead.cooldown_steps = 0;
-  const auto decoder = Decoder(options);
+  const auto decoder = GivenDecoder(options);
   const int vocabulary = decoder->engine().summary().target.vocabulary_size;
   GivenSampling greedy;
   greedy.sampling.temperature = 0;
@@ -355,7 +355,7 @@ TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
       options.speculative.method = method;
       if (std::string(method) != "standalone") options.draft_model.clear();
       options.speculative.strategy = VerifyStrategy::kSampleMatch;
-      const auto decoder = Decoder(options);
+      const auto decoder = GivenDecoder(options);
       const auto scorer = MakeScorer(PairOptions());
       Request request = Ask(30, temperature, 9, 0);
       const Completion want = Generated(*OpenEngine(options), request);
@@ -390,7 +390,7 @@ TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
       if (std::string(method) == "standalone") EXPECT_GT(accepted, 5);
     }
   // Penalties for generated tokens count them in the context.
-  const auto decoder_with_penalties = Decoder(PairOptions());
+  const auto decoder_with_penalties = GivenDecoder(PairOptions());
   const int width = decoder_with_penalties->engine().summary().target.vocabulary_size;
   std::vector<float> row(static_cast<std::size_t>(width));
   row[7] = 3, row[8] = 2.5f;
@@ -407,7 +407,7 @@ TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
   head.target = {.seed = 51, .context_length = 96};
   static const std::string folder = fixtures::TemporaryFolder();
   options.draft_model = fixtures::WriteTinyHead(folder, head);
-  const auto decoder = Decoder(options);
+  const auto decoder = GivenDecoder(options);
   const Tokens text = {1, 2, 3};
   const auto refused = decoder->Draft(text);
   ASSERT_FALSE(refused);
@@ -425,7 +425,7 @@ TEST(SpeculativeDecoder, NeverDrawsSuppressedTokensBehindAGivenText) {
   const auto open = [&] {
     EngineOptions options = PairOptions();
     options.model = options.draft_model = fixtures::WriteTinyModel(folder, model);
-    return Decoder(options);
+    return GivenDecoder(options);
   };
   const auto free_decoder = open();
   const auto free = free_decoder->Draft(text, greedy, {.num_steps = 3});
@@ -451,7 +451,7 @@ TEST(SpeculativeDecoder, ResettingStatisticsResetsTheController) {
     options.draft_model = options.model;  // every draft is accepted
     options.speculative.controller = controller;
     options.speculative.adaptive_lookahead.cooldown_steps = 0;
-    const auto decoder = Decoder(options);
+    const auto decoder = GivenDecoder(options);
     ASSERT_TRUE(decoder->Begin(Ask(70, 0, 0, 8)));
     const auto first = decoder->Draft()->tokens.size();
     ASSERT_TRUE(decoder->Verify());
@@ -472,7 +472,7 @@ TEST(SpeculativeDecoder, TheCallerMayChangeTheController) {
   EngineOptions options = PairOptions();
   options.draft_model = options.model;
   options.speculative.controller = "ewma";
-  const auto decoder = Decoder(options);
+  const auto decoder = GivenDecoder(options);
   Request request = Ask(80, 0, 0, 12);
   ASSERT_TRUE(decoder->Begin(request));
   EXPECT_EQ(decoder->Draft()->tokens.size(), 5u);
@@ -497,7 +497,7 @@ TEST(SpeculativeDecoder, TheCallerMayChangeTheController) {
 }
 
 TEST(SpeculativeDecoder, RatesAreNumbersBeforeTheFirstRound) {
-  const auto decoder = Decoder(PairOptions());
+  const auto decoder = GivenDecoder(PairOptions());
   EXPECT_EQ(decoder->acceptance_rate(), 0);
   EXPECT_EQ(decoder->speedup_estimate(), 1);
   EXPECT_FALSE(decoder->statistics().acceptance_rate);
@@ -512,7 +512,7 @@ TEST(SpeculativeDecoder, TakesItsEndTokensAtConstruction) {
   options.end_tokens = {text[7], text[12]};
   Request request = Ask(30);
   request.ignore_eos = false;
-  const auto completion = Decoder(options)->Generate(request);
+  const auto completion = GivenDecoder(options)->Generate(request);
   ASSERT_TRUE(completion);
   EXPECT_EQ(completion->finish_reason, FinishReason::kStop);
   EXPECT_LE(completion->token_ids.size(), 8u);

@@ -23,7 +23,7 @@ std::unique_ptr<SpeculativeDecoder> MakeDecoder(EngineOptions options) {
   return decoder ? std::move(*decoder) : nullptr;
 }
 
-Tokens Prompt() {
+Tokens GivenPrompt() {
   Tokens text = {1};
   for (int i = 0; i < 30; ++i) text.push_back(60 + i * 7 % 200);
   return text;
@@ -57,7 +57,7 @@ void Extend(Tokens& text, std::span<const std::int32_t> drafts, const VerifiedDr
   text.push_back(verified.next);
 }
 
-EngineOptions By(VerifyStrategy strategy) {
+EngineOptions ByStrategy(VerifyStrategy strategy) {
   EngineOptions options = PairOptions();
   options.speculative.strategy = strategy;
   return options;
@@ -69,12 +69,13 @@ TEST(GivenText, DraftAndVerifyGiveWhatStepGives) {
        {VerifyStrategy::kAuto, VerifyStrategy::kResidual, VerifyStrategy::kSampleMatch,
         VerifyStrategy::kBlock, VerifyStrategy::kTargetProbability, VerifyStrategy::kRelaxed,
         VerifyStrategy::kTypicalAcceptance, VerifyStrategy::kLogitComparison}) {
-    const auto chained = MakeDecoder(By(strategy)), stepped = MakeDecoder(By(strategy));
+    const auto chained = MakeDecoder(ByStrategy(strategy)),
+               stepped = MakeDecoder(ByStrategy(strategy));
     OwnTarget target;
     GivenSampling given{.seed = 5};
     given.sampling.temperature = 0.9f;
     given.sampling.top_p = 0.95f;
-    for (Tokens text = Prompt(); text.size() < 80;) {
+    for (Tokens text = GivenPrompt(); text.size() < 80;) {
       const auto drafted = chained->Draft(text, given);
       ASSERT_TRUE(drafted) << drafted.error().message;
       const Tokens drafts(drafted->tokens.begin(), drafted->tokens.end());
@@ -133,7 +134,7 @@ TEST(GivenText, TheDrafterReadsEachTokenOnce) {
     counted->read = 0, counted->forwards = 0;
     const std::int64_t before = decoder->stats().draft_forwards;
     int rounds = 0, drafts_made = 0;
-    Tokens text = Prompt();
+    Tokens text = GivenPrompt();
     text[3] = steps ? 90 : 91;  // another text than before
     for (; text.size() < 80; ++rounds) {
       const auto drafted = decoder->Draft(text, {}, {.num_steps = 3});
@@ -164,7 +165,7 @@ TEST(GivenText, TheDrafterReadsEachTokenOnce) {
   ASSERT_TRUE(got) << got.error().message;
   EXPECT_EQ(got->token_ids, want.token_ids);
   EXPECT_EQ(got->speculation.accepted, want.speculation.accepted);
-  EXPECT_TRUE(decoder->Draft(Prompt()));
+  EXPECT_TRUE(decoder->Draft(GivenPrompt()));
 }
 
 // Drafts the token after the last one, or the one after that.
@@ -340,7 +341,7 @@ TEST(GivenText, PenaltiesTakeTheTextThatTheyNeedOrAreRefused) {
 TEST(GivenText, DraftsOfTheCallersOwnStandBehindTheContextToo) {
   const auto decoder = MakeDecoder(PairOptions()), same = MakeDecoder(PairOptions());
   OwnTarget target;
-  const Tokens text = Prompt(), own = {70, 71};
+  const Tokens text = GivenPrompt(), own = {70, 71};
   const GivenSampling given{.seed = 3};
   const TokenRows logits = target.Run(text, own);
   ASSERT_TRUE(decoder->Draft(text, given));

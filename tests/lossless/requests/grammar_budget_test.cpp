@@ -22,7 +22,7 @@ Request AskFor(const char* grammar, float temperature = 0.9f, std::uint64_t seed
   return r;
 }
 
-EngineOptions OptionsOf(const std::string& method, int max_sequences) {
+EngineOptions BudgetOptions(const std::string& method, int max_sequences) {
   EngineOptions options = PairOptions(max_sequences);
   options.speculative.method = method;
   if (method != "standalone" && method != "portfolio") options.draft_model.clear();
@@ -32,7 +32,7 @@ EngineOptions OptionsOf(const std::string& method, int max_sequences) {
 TEST(GrammarBudget, EndsOneRequestAndTheOthersGoOn) {
   for (const char* method : {"none", "ngram", "grammar", "standalone", "portfolio"})
     for (const float temperature : {0.0f, 0.9f}) {
-      const auto engine = OpenEngine(OptionsOf(method, 3));
+      const auto engine = OpenEngine(BudgetOptions(method, 3));
       const Request good = AskFor(kList, temperature), free = Ask(60, temperature, 5);
       const Completion good_alone = Generated(*engine, good), free_alone = Generated(*engine, free);
       const auto first = engine->Begin(good);
@@ -59,7 +59,7 @@ TEST(GrammarBudget, EndsOneRequestAndTheOthersGoOn) {
 TEST(GrammarBudget, EndsATextAtTheSameTokenWithDrafts) {
   std::vector<std::int32_t> plain;
   for (const char* method : {"none", "ngram", "grammar", "standalone", "portfolio"}) {
-    const auto engine = OpenEngine(OptionsOf(method, 1));
+    const auto engine = OpenEngine(BudgetOptions(method, 1));
     const auto ticket = engine->Begin(AskFor(kAmbiguous, 0));
     ASSERT_TRUE(ticket);
     while (engine->Step()) {
@@ -75,7 +75,7 @@ TEST(GrammarBudget, EndsATextAtTheSameTokenWithDrafts) {
 TEST(GrammarBudget, StatesThatAreForgottenChangeNoText) {
   for (const char* method : {"none", "ngram", "grammar", "standalone", "portfolio"})
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
-      const auto engine = OpenEngine(OptionsOf(method, 1));
+      const auto engine = OpenEngine(BudgetOptions(method, 1));
       Request request = AskFor(kList, seed == 0 ? 0.0f : 0.9f, seed);
       const Completion expected = Generated(*engine, request);
       auto prepared = engine->Prepare(request);

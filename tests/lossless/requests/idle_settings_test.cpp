@@ -71,7 +71,7 @@ const std::string& PlainText(float temperature) {
   return text = Generated(*OpenEngine(PairOptions()), r).text;
 }
 
-SpeculativeOptions OptionsOf(const Combination& of) {
+SpeculativeOptions CombinedOptions(const Combination& of) {
   SpeculativeOptions options;
   options.method = of.method;
   options.controller = of.controller;
@@ -153,7 +153,7 @@ const std::map<std::string_view, std::string>& Values() {
 TEST(IdleSettings, EachIsRefusedOrHasAnEffectOrANotice) {
   std::map<std::string_view, int> refused, effective, idle, changed;
   for (const Combination& of : Combinations()) {
-    const SpeculativeOptions base = OptionsOf(of);
+    const SpeculativeOptions base = CombinedOptions(of);
     const Shown want = Observe(of, base);
     if (want.empty()) continue;  // the combination itself is refused
     for (const auto& [name, value] : Values()) {
@@ -188,7 +188,7 @@ TEST(IdleSettings, EachIsRefusedOrHasAnEffectOrANotice) {
 TEST(IdleSettings, NoticesSayWhoReadsThem) {
   const auto why = [](const Combination& of, std::string_view name, const std::string& value,
                       bool several = true) {
-    SpeculativeOptions options = OptionsOf(of);
+    SpeculativeOptions options = CombinedOptions(of);
     EXPECT_TRUE(SetSpeculativeOption(options, name, value)) << name;
     SpeculativeUse use;
     EXPECT_FALSE(Observe(of, options, &use).empty()) << name;

@@ -9,7 +9,7 @@ namespace foretoken {
 namespace {
 
 // Made of words that recur, so that prompts share prefixes.
-std::vector<std::int32_t> Prompt(int n, int variant) {
+std::vector<std::int32_t> PromptOf(int n, int variant) {
   std::vector<std::int32_t> tokens = {1};
   for (int i = 1; i < n; ++i) tokens.push_back(260 + (i * 7 + (i > 40 ? variant : 0)) % 50);
   return tokens;
@@ -17,7 +17,7 @@ std::vector<std::int32_t> Prompt(int n, int variant) {
 
 Request AskAbout(int n_prompt, int n_new, int variant = 0) {
   Request r = Ask(n_new, 0.8f, 5);
-  r.prompt_tokens = Prompt(n_prompt, variant);
+  r.prompt_tokens = PromptOf(n_prompt, variant);
   r.prompt_logprobs = 2;
   return r;
 }

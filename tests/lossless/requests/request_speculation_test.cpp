@@ -13,15 +13,15 @@
 namespace foretoken {
 namespace {
 
-constexpr VerifyStrategy kStrategies[] = {VerifyStrategy::kAuto,
-                                          VerifyStrategy::kGreedy,
-                                          VerifyStrategy::kResidual,
-                                          VerifyStrategy::kSampleMatch,
-                                          VerifyStrategy::kTypicalAcceptance,
-                                          VerifyStrategy::kTargetProbability,
-                                          VerifyStrategy::kLogitComparison,
-                                          VerifyStrategy::kBlock,
-                                          VerifyStrategy::kRelaxed};
+constexpr VerifyStrategy kRequestStrategies[] = {VerifyStrategy::kAuto,
+                                                 VerifyStrategy::kGreedy,
+                                                 VerifyStrategy::kResidual,
+                                                 VerifyStrategy::kSampleMatch,
+                                                 VerifyStrategy::kTypicalAcceptance,
+                                                 VerifyStrategy::kTargetProbability,
+                                                 VerifyStrategy::kLogitComparison,
+                                                 VerifyStrategy::kBlock,
+                                                 VerifyStrategy::kRelaxed};
 constexpr VerifyStrategy kLossy[] = {VerifyStrategy::kTypicalAcceptance,
                                      VerifyStrategy::kLogitComparison, VerifyStrategy::kRelaxed};
 
@@ -39,10 +39,10 @@ Request AskBy(VerifyStrategy strategy, std::uint64_t seed) {
 }
 
 // Two of each kind, and no two equal.
-std::vector<Request> Mixed() {
+std::vector<Request> MixedRequests() {
   std::vector<Request> requests;
   for (const std::uint64_t first : {10, 50})
-    for (const VerifyStrategy strategy : kStrategies)
+    for (const VerifyStrategy strategy : kRequestStrategies)
       requests.push_back(AskBy(strategy, first + requests.size()));
   return requests;
 }
@@ -56,7 +56,7 @@ void ExpectEqual(const Completion& a, const Completion& b, const std::string& wh
   EXPECT_EQ(a.speculation.accepted, b.speculation.accepted) << where;
 }
 
-std::vector<Completion> Alone(const std::vector<Request>& requests) {
+std::vector<Completion> AloneByRequest(const std::vector<Request>& requests) {
   const auto engine = OpenEngine(PairOptions());
   std::vector<Completion> texts;
   for (const Request& r : requests) texts.push_back(Generated(*engine, r));
@@ -71,7 +71,7 @@ std::string WhyNot(Engine& engine, const Request& request) {
 TEST(RequestStrategy, GivesWhatAnEngineThatWasOpenedWithItGives) {
   const auto engine = OpenEngine(PairOptions());
   const auto other = OpenEngine(OptionsWith(VerifyStrategy::kTypicalAcceptance));
-  for (const VerifyStrategy strategy : kStrategies) {
+  for (const VerifyStrategy strategy : kRequestStrategies) {
     const auto own = OpenEngine(OptionsWith(strategy));
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       const Request r = AskBy(strategy, seed);
@@ -86,7 +86,7 @@ TEST(RequestStrategy, GivesWhatAnEngineThatWasOpenedWithItGives) {
 
 TEST(RequestStrategy, StandsInTheResultWithItsWordOnLosslessness) {
   const auto engine = OpenEngine(PairOptions());
-  for (const VerifyStrategy strategy : kStrategies) {
+  for (const VerifyStrategy strategy : kRequestStrategies) {
     const Completion c = Generated(*engine, AskBy(strategy, 1));
     const bool lossy =
         std::find(std::begin(kLossy), std::end(kLossy), strategy) != std::end(kLossy);
@@ -104,7 +104,7 @@ TEST(RequestStrategy, StandsInTheResultWithItsWordOnLosslessness) {
 TEST(RequestStrategy, IsGreedyAndLosslessAtTemperature0) {
   const auto engine = OpenEngine(PairOptions());
   const Completion plain = Generated(*engine, Ask(30, 0, 1, 0));
-  for (const VerifyStrategy strategy : kStrategies) {
+  for (const VerifyStrategy strategy : kRequestStrategies) {
     Request r = Ask(30, 0, 1);
     r.speculative.strategy = strategy;
     const auto own = OpenEngine(OptionsWith(strategy));
@@ -144,8 +144,8 @@ TEST(RequestStrategy, IsLosslessWhereNothingDrafts) {
 }
 
 TEST(RequestStrategy, OfOthersInABatchChangesNoText) {
-  const auto requests = Mixed();
-  const auto alone = Alone(requests);
+  const auto requests = MixedRequests();
+  const auto alone = AloneByRequest(requests);
   const auto engine = OpenEngine(PairOptions(static_cast<int>(requests.size())));
   const auto together = engine->GenerateBatch(requests);
   ASSERT_TRUE(together) << together.error().message;
@@ -154,8 +154,8 @@ TEST(RequestStrategy, OfOthersInABatchChangesNoText) {
 }
 
 TEST(RequestStrategy, OfOthersThatComeAndGoChangesNoText) {
-  const auto requests = Mixed();
-  const auto alone = Alone(requests);
+  const auto requests = MixedRequests();
+  const auto alone = AloneByRequest(requests);
   const auto engine = OpenEngine(PairOptions(4));
   std::vector<Ticket> tickets;
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -176,8 +176,8 @@ TEST(RequestStrategy, OfOthersThatComeAndGoChangesNoText) {
 // The negative control: if strategies were mixed up or ignored, the tests above would detect it.
 TEST(RequestStrategy, OfItsOwnChangesATextsDraws) {
   const auto engine = OpenEngine(PairOptions());
-  for (const VerifyStrategy a : kStrategies)
-    for (const VerifyStrategy b : kStrategies) {
+  for (const VerifyStrategy a : kRequestStrategies)
+    for (const VerifyStrategy b : kRequestStrategies) {
       const auto is = [&](VerifyStrategy one, VerifyStrategy other) {
         return a == one && b == other;
       };
@@ -254,7 +254,7 @@ TEST(RequestStrategy, NamesAreThoseThatTheDraftersOfTheEngineFit) {
   without.draft_model.clear();
   const auto engine = OpenEngine(without);
   EXPECT_EQ(engine->summary().strategies, unread);
-  for (const VerifyStrategy strategy : kStrategies) {
+  for (const VerifyStrategy strategy : kRequestStrategies) {
     const auto& names = engine->summary().strategies;
     const bool named = strategy == VerifyStrategy::kAuto ||
                        std::find(names.begin(), names.end(), Name(strategy)) != names.end();

@@ -28,7 +28,7 @@ const Models& Files() {
   return models;
 }
 
-std::unique_ptr<Engine> Open(const std::string& method) {
+std::unique_ptr<Engine> OpenMethod(const std::string& method) {
   EngineOptions options{.model = Files().target,
                         .speculative = {.method = method, .controller = "fixed"},
                         .threads = 1};
@@ -47,7 +47,7 @@ Request Greedy(int n) {
   return r;
 }
 
-Completion Generate(Engine& engine, const Request& request) {
+Completion GenerateOn(Engine& engine, const Request& request) {
   auto completion = engine.Generate(request);
   EXPECT_TRUE(completion) << completion.error().message;
   return *completion;
@@ -56,16 +56,16 @@ Completion Generate(Engine& engine, const Request& request) {
 // Ends at every offset of a round: the first occurrence of each token of the plain text is made an
 // end token, for every K.
 TEST(Ends, AnEndTokenStopsAtItsFirstPlaceWhereverItFallsInARound) {
-  const auto plain = Generate(*Open("none"), Greedy(40)).token_ids;
+  const auto plain = GenerateOn(*OpenMethod("none"), Greedy(40)).token_ids;
   for (const char* method : {"standalone", "ngram"}) {
-    const auto engine = Open(method);
+    const auto engine = OpenMethod(method);
     for (int k = 1; k <= 8; ++k)
       for (std::size_t at = 0; at < 20; ++at) {
         Request r = Greedy(40);
         r.speculative.num_speculative_tokens = k;
         r.stop_token_ids = {plain[at]};
         const auto first = std::find(plain.begin(), plain.end(), plain[at]) - plain.begin();
-        const auto c = Generate(*engine, r);
+        const auto c = GenerateOn(*engine, r);
         ASSERT_EQ(c.token_ids, std::vector<std::int32_t>(plain.begin(), plain.begin() + first + 1))
             << method << " K " << k << " at " << at;
         ASSERT_EQ(c.finish_reason, FinishReason::kStop);
@@ -75,19 +75,19 @@ TEST(Ends, AnEndTokenStopsAtItsFirstPlaceWhereverItFallsInARound) {
 }
 
 TEST(Ends, OfSeveralEndTokensTheEarliestInTheTextWinsNotTheFirstInTheList) {
-  const auto plain = Generate(*Open("none"), Greedy(30)).token_ids;
+  const auto plain = GenerateOn(*OpenMethod("none"), Greedy(30)).token_ids;
   Request r = Greedy(30);
   r.stop_token_ids = {plain[9], plain[4]};
-  const auto c = Generate(*Open("standalone"), r);
+  const auto c = GenerateOn(*OpenMethod("standalone"), r);
   const auto first = std::min(std::find(plain.begin(), plain.end(), plain[4]),
                               std::find(plain.begin(), plain.end(), plain[9]));
   EXPECT_EQ(c.token_ids.size(), static_cast<std::size_t>(first - plain.begin()) + 1);
 }
 
 TEST(Ends, AStopStringCutsTheTextWhereverItStraddlesTokensAndRounds) {
-  const std::string plain = Generate(*Open("none"), Greedy(40)).text;
+  const std::string plain = GenerateOn(*OpenMethod("none"), Greedy(40)).text;
   for (const char* method : {"none", "standalone", "ngram"}) {
-    const auto engine = Open(method);
+    const auto engine = OpenMethod(method);
     for (std::size_t at = 0; at + 4 < std::min<std::size_t>(plain.size(), 40); ++at) {
       Request r = Greedy(40);
       r.stop = {"never in the text", plain.substr(at, 4)};
@@ -106,71 +106,71 @@ TEST(Ends, AStopStringCutsTheTextWhereverItStraddlesTokensAndRounds) {
 
 TEST(Ends, MaxTokensIsNeverOvershotAndTheContextEndIsALength) {
   for (const char* method : {"none", "standalone", "ngram"}) {
-    const auto engine = Open(method);
+    const auto engine = OpenMethod(method);
     for (int n = 0; n <= 12; ++n)
       for (const int k : {1, 4, 8, 64}) {
         Request r = Greedy(n);
         r.speculative.num_speculative_tokens = k;
-        const auto c = Generate(*engine, r);
+        const auto c = GenerateOn(*engine, r);
         ASSERT_EQ(c.token_ids.size(), static_cast<std::size_t>(n)) << method << " K " << k;
         ASSERT_EQ(c.finish_reason, FinishReason::kLength);
       }
-    const auto full = Generate(*engine, Greedy(1000));
+    const auto full = GenerateOn(*engine, Greedy(1000));
     EXPECT_EQ(full.token_ids.size() + full.prompt_token_ids.size(), 96u) << method;
     EXPECT_EQ(full.finish_reason, FinishReason::kLength);
   }
 }
 
 TEST(Ends, AnEndTokenOutranksTheLengthLimit) {
-  const auto plain = Generate(*Open("none"), Greedy(40)).token_ids;
-  const auto engine = Open("standalone");
+  const auto plain = GenerateOn(*OpenMethod("none"), Greedy(40)).token_ids;
+  const auto engine = OpenMethod("standalone");
   int tried = 0;
   for (auto last = plain.begin(); last != plain.end(); ++last) {
     if (std::find(plain.begin(), last, *last) != last) continue;  // it also comes earlier
     Request r = Greedy(static_cast<int>(last - plain.begin()) + 1);
     r.stop_token_ids = {*last};
-    EXPECT_EQ(Generate(*engine, r).finish_reason, FinishReason::kStop) << r.max_new_tokens;
+    EXPECT_EQ(GenerateOn(*engine, r).finish_reason, FinishReason::kStop) << r.max_new_tokens;
     ++tried;
   }
   EXPECT_GT(tried, 3);
 }
 
 TEST(Ends, MinTokensHoldsEndTokensBack) {
-  const auto plain = Generate(*Open("none"), Greedy(10)).token_ids;
+  const auto plain = GenerateOn(*OpenMethod("none"), Greedy(10)).token_ids;
   for (const char* method : {"none", "standalone", "ngram"}) {
     Request r = Greedy(20);
     r.stop_token_ids = {plain[0], plain[3]};
     r.min_new_tokens = 7;
-    const auto c = Generate(*Open(method), r);
+    const auto c = GenerateOn(*OpenMethod(method), r);
     EXPECT_GE(c.token_ids.size(), 8u) << method;
     for (std::size_t i = 0; i < 7; ++i)
       EXPECT_TRUE(c.token_ids[i] != plain[0] && c.token_ids[i] != plain[3]) << method;
-    EXPECT_EQ(c.token_ids, Generate(*Open("none"), r).token_ids);
+    EXPECT_EQ(c.token_ids, GenerateOn(*OpenMethod("none"), r).token_ids);
   }
 }
 
 TEST(Ends, CancellingKeepsWhatWasCommittedAndTheEngineGoesOn) {
-  const auto engine = Open("standalone");
+  const auto engine = OpenMethod("standalone");
   int rounds = 0;
   auto cancelled = engine->Generate(
       Greedy(60), [&](const RoundEvent& round) { return round.events.empty() || ++rounds < 4; });
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(cancelled->finish_reason, FinishReason::kCancelled);
-  const auto plain = Generate(*Open("none"), Greedy(60)).token_ids;
+  const auto plain = GenerateOn(*OpenMethod("none"), Greedy(60)).token_ids;
   EXPECT_TRUE(std::equal(cancelled->token_ids.begin(), cancelled->token_ids.end(), plain.begin()));
   EXPECT_LT(cancelled->token_ids.size(), plain.size());
-  EXPECT_EQ(Generate(*engine, Greedy(60)).token_ids, plain);
+  EXPECT_EQ(GenerateOn(*engine, Greedy(60)).token_ids, plain);
 }
 
 TEST(Numbers, AddUp) {
   for (const char* method : {"none", "standalone", "ngram"}) {
-    const auto engine = Open(method);
+    const auto engine = OpenMethod(method);
     for (const float temperature : {0.0f, 1.0f}) {
       Request r = Greedy(60);
       r.sampling.temperature = temperature;
       r.seed = 3;
       r.speculative.num_speculative_tokens = 5;
-      const auto c = Generate(*engine, r);
+      const auto c = GenerateOn(*engine, r);
       const auto& s = c.speculation;
       const auto sum = [](const std::vector<std::int64_t>& v) {
         return std::accumulate(v.begin(), v.end(), std::int64_t{0});
@@ -196,10 +196,10 @@ TEST(Numbers, AddUp) {
 }
 
 TEST(Score, GivesTheLogprobsThatGenerationReports) {
-  const auto engine = Open("none");
+  const auto engine = OpenMethod("none");
   Request r = Greedy(20);
   r.logprobs = 0;
-  const auto c = Generate(*engine, r);
+  const auto c = GenerateOn(*engine, r);
   auto tokens = c.prompt_token_ids;
   tokens.insert(tokens.end(), c.token_ids.begin(), c.token_ids.end());
   const auto scores = engine->Score(tokens);
@@ -219,7 +219,7 @@ class Refusals : public testing::TestWithParam<BadRequest> {};
 TEST_P(Refusals, NameTheFieldAndTheWayOut) {
   Request r = Greedy(4);
   GetParam().break_it(r);
-  const auto c = Open("ngram")->Generate(r);
+  const auto c = OpenMethod("ngram")->Generate(r);
   ASSERT_FALSE(c);
   EXPECT_EQ(c.error().code, GetParam().code);
   EXPECT_NE(c.error().message.find(GetParam().says), std::string::npos) << c.error().message;
@@ -305,11 +305,11 @@ class Controllers : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Controllers, ChangeTheDraftLengthAndNeverTheText) {
-  const auto plain = Generate(*Open("none"), Greedy(60)).token_ids;
+  const auto plain = GenerateOn(*OpenMethod("none"), Greedy(60)).token_ids;
   for (const char* method : {"standalone", "ngram"}) {
     const auto engine = OpenWith(method, GetParam());
     EXPECT_EQ(engine->summary().controller, GetParam());
-    const Completion c = Generate(*engine, Greedy(60));
+    const Completion c = GenerateOn(*engine, Greedy(60));
     EXPECT_EQ(c.token_ids, plain) << method;
     // For such a small model it depends on the machine's speed whether any draft pays.
     if (GetParam() == std::string("cost-model")) continue;
@@ -325,7 +325,7 @@ TEST_P(Controllers, KeepToTheCeilingOfARequest) {
   for (const int ceiling : {1, 3}) {
     Request r = Greedy(50);
     r.speculative.num_speculative_tokens = ceiling;
-    const auto& rounds = Generate(*engine, r).speculation.k_histogram;
+    const auto& rounds = GenerateOn(*engine, r).speculation.k_histogram;
     EXPECT_EQ(rounds.size(), static_cast<std::size_t>(ceiling) + 1);
   }
 }

@@ -13,7 +13,7 @@
 namespace foretoken {
 namespace {
 
-std::string Bundled(const char* name) {
+std::string SeededModel(const char* name) {
   return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
 }
 
@@ -23,10 +23,10 @@ struct Case {
   const char* controller = "cost-model";
 };
 
-EngineOptions OptionsOf(const Case& c, int max_sequences = 1, int threads = 1) {
+EngineOptions OptionsOfCase(const Case& c, int max_sequences = 1, int threads = 1) {
   EngineOptions options;
-  options.model = Bundled("9m-q8_0");
-  options.draft_model = Bundled("1m-draft-q8_0");
+  options.model = SeededModel("9m-q8_0");
+  options.draft_model = SeededModel("1m-draft-q8_0");
   options.speculative.method = c.method;
   options.speculative.controller = c.controller;
   options.speculative.strategy = c.strategy;
@@ -41,7 +41,7 @@ EngineOptions OptionsOf(const Case& c, int max_sequences = 1, int threads = 1) {
   return options;
 }
 
-std::vector<Request> Requests() {
+std::vector<Request> SeededRequests() {
   const char* prompts[] = {"Once upon a time, there was a little girl who",
                            "The dog and the cat were friends. The dog and the cat",
                            "One day, Tom said to Mia: \"I want to play.\" Mia said to Tom:",
@@ -58,12 +58,12 @@ std::vector<Request> Requests() {
   return requests;
 }
 
-std::unique_ptr<Engine> Opened(const EngineOptions& options) {
+std::unique_ptr<Engine> OpenedOnSeed(const EngineOptions& options) {
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine) << engine.error().message;
   return std::move(*engine);
 }
-std::vector<Completion> Alone(Engine& engine, const std::vector<Request>& requests) {
+std::vector<Completion> AloneOnSeed(Engine& engine, const std::vector<Request>& requests) {
   std::vector<Completion> texts;
   for (const Request& r : requests) {
     auto completion = engine.Generate(r);
@@ -73,8 +73,8 @@ std::vector<Completion> Alone(Engine& engine, const std::vector<Request>& reques
   return texts;
 }
 
-void ExpectSame(const std::vector<Completion>& a, const std::vector<Completion>& b,
-                const char* how) {
+void ExpectSameDraws(const std::vector<Completion>& a, const std::vector<Completion>& b,
+                     const char* how) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].token_ids, b[i].token_ids) << how << ", request " << i;
@@ -106,14 +106,14 @@ class Load {
 class SeedThatDraftsMayBend : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+    if (!std::filesystem::exists(SeededModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
   }
 };
 
 TEST_P(SeedThatDraftsMayBend, GivesOneText) {
-  const auto requests = Requests();
-  const auto engine = Opened(OptionsOf(GetParam()));
-  const auto first = Alone(*engine, requests);
+  const auto requests = SeededRequests();
+  const auto engine = OpenedOnSeed(OptionsOfCase(GetParam()));
+  const auto first = AloneOnSeed(*engine, requests);
   std::int64_t drafted = 0, accepted = 0;
   for (const Completion& c : first) {
     EXPECT_EQ(c.strategy, Name(GetParam().strategy));
@@ -122,15 +122,17 @@ TEST_P(SeedThatDraftsMayBend, GivesOneText) {
   }
   EXPECT_GT(drafted, 20);  // enough drafts that lengths could matter
   EXPECT_LT(accepted, drafted);
-  ExpectSame(Alone(*engine, requests), first, "after other requests");
-  ExpectSame(Alone(*Opened(OptionsOf(GetParam())), requests), first, "another engine");
+  ExpectSameDraws(AloneOnSeed(*engine, requests), first, "after other requests");
+  ExpectSameDraws(AloneOnSeed(*OpenedOnSeed(OptionsOfCase(GetParam())), requests), first,
+                  "another engine");
   {
     const Load load;
-    ExpectSame(Alone(*Opened(OptionsOf(GetParam(), 1, 2)), requests), first, "two threads, load");
+    ExpectSameDraws(AloneOnSeed(*OpenedOnSeed(OptionsOfCase(GetParam(), 1, 2)), requests), first,
+                    "two threads, load");
   }
-  const auto together = Opened(OptionsOf(GetParam(), 8))->GenerateBatch(requests);
+  const auto together = OpenedOnSeed(OptionsOfCase(GetParam(), 8))->GenerateBatch(requests);
   ASSERT_TRUE(together) << together.error().message;
-  ExpectSame(*together, first, "a batch");
+  ExpectSameDraws(*together, first, "a batch");
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, SeedThatDraftsMayBend,
@@ -151,13 +153,14 @@ INSTANTIATE_TEST_SUITE_P(Strategies, SeedThatDraftsMayBend,
 
 // The negative control: other lengths do give other texts, so the test above would detect them.
 TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
-  if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
-  auto requests = Requests();
-  const auto engine = Opened(OptionsOf({VerifyStrategy::kResidual, "standalone", "fixed"}));
+  if (!std::filesystem::exists(SeededModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+  auto requests = SeededRequests();
+  const auto engine =
+      OpenedOnSeed(OptionsOfCase({VerifyStrategy::kResidual, "standalone", "fixed"}));
   for (Request& r : requests) r.speculative.num_speculative_tokens = 2;
-  const auto two = Alone(*engine, requests);
+  const auto two = AloneOnSeed(*engine, requests);
   for (Request& r : requests) r.speculative.num_speculative_tokens = 5;
-  const auto five = Alone(*engine, requests);
+  const auto five = AloneOnSeed(*engine, requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     EXPECT_EQ(two[i].controller, "fixed");
     EXPECT_NE(two[i].token_ids, five[i].token_ids) << i;
@@ -166,16 +169,18 @@ TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
 
 // Where the text does not depend on drafts, lengths still follow measured time.
 TEST(SeedThatDraftsCannotBend, LeavesLengthsToTheController) {
-  if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
-  const auto engine = Opened(OptionsOf({VerifyStrategy::kResidual, "standalone"}));
-  Request r = Requests()[0];
+  if (!std::filesystem::exists(SeededModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+  const auto engine = OpenedOnSeed(OptionsOfCase({VerifyStrategy::kResidual, "standalone"}));
+  Request r = SeededRequests()[0];
   r.speculative.strategy = VerifyStrategy::kAuto;
-  EXPECT_EQ(Alone(*engine, {r})[0].controller, "cost-model");
+  EXPECT_EQ(AloneOnSeed(*engine, {r})[0].controller, "cost-model");
   r.speculative.strategy = VerifyStrategy::kResidual;
   r.sampling.temperature = 0;
-  EXPECT_EQ(Alone(*engine, {r})[0].controller, "cost-model");
+  EXPECT_EQ(AloneOnSeed(*engine, {r})[0].controller, "cost-model");
   EXPECT_NE(engine->summary().notices.at(0).find("by-text"), std::string::npos);
-  EXPECT_TRUE(Opened(OptionsOf({VerifyStrategy::kAuto, "standalone"}))->summary().notices.empty());
+  EXPECT_TRUE(OpenedOnSeed(OptionsOfCase({VerifyStrategy::kAuto, "standalone"}))
+                  ->summary()
+                  .notices.empty());
 }
 
 }  // namespace

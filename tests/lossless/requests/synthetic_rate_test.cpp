@@ -11,14 +11,14 @@
 namespace foretoken {
 namespace {
 
-std::string Bundled(const char* name) {
+std::string BundledModel(const char* name) {
   return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
 }
 
 SpeculationStats Generated(const char* controller, double rate) {
   EngineOptions options;
-  options.model = Bundled("9m-q8_0");
-  options.draft_model = Bundled("1m-draft-q8_0");
+  options.model = BundledModel("9m-q8_0");
+  options.draft_model = BundledModel("1m-draft-q8_0");
   options.speculative.controller = controller;
   options.speculative.synthetic_acceptance_rate = rate;
   options.max_sequences = 4;
@@ -75,7 +75,7 @@ double Off(const SpeculationStats& stats, double rate) {
 class SyntheticRate : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+    if (!std::filesystem::exists(BundledModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
   }
 };
 

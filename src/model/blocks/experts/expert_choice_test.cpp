@@ -14,15 +14,16 @@
 namespace foretoken::model {
 namespace {
 
-struct Choice {
+struct ChosenExperts {
   std::vector<std::int32_t> chosen;
   std::vector<float> weights;
 };
 
-Choice Choose(const ExpertsConfig& config, std::vector<float> logits,
-              const std::vector<float>& bias = {}, kernels::Isa isa = kernels::Isa::kScalar) {
+ChosenExperts Choose(const ExpertsConfig& config, std::vector<float> logits,
+                     const std::vector<float>& bias = {},
+                     kernels::Isa isa = kernels::Isa::kScalar) {
   const auto used = static_cast<std::size_t>(config.n_used);
-  Choice choice = {std::vector<std::int32_t>(used), std::vector<float>(used)};
+  ChosenExperts choice = {std::vector<std::int32_t>(used), std::vector<float>(used)};
   std::vector<float> scores(logits.size());
   ChooseExperts(kernels::KernelsFor(isa), config, logits.data(),
                 bias.empty() ? nullptr : bias.data(), scores.data(), choice.chosen.data(),
@@ -44,7 +45,7 @@ TEST(ExpertChoice, WeighsBySoftmaxOverAllOrOverTheChosen) {
   double all = 0;
   for (const float x : logits) all += std::exp(double{x});
   const double two = std::exp(2.0) + std::exp(0.5);
-  Choice c = Choose({.n_experts = 4, .n_used = 2}, logits);
+  ChosenExperts c = Choose({.n_experts = 4, .n_used = 2}, logits);
   EXPECT_EQ(c.chosen, (Ids{2, 0}));
   EXPECT_NEAR(c.weights[0], std::exp(2.0) / all, 1e-6);
   EXPECT_NEAR(c.weights[1], std::exp(0.5) / all, 1e-6);
@@ -62,8 +63,8 @@ TEST(ExpertChoice, WeighsBySoftmaxOverAllOrOverTheChosen) {
 }
 
 TEST(ExpertChoice, CountsTheBiasForTheChoiceAlone) {
-  const Choice c = Choose({.n_experts = 3, .n_used = 2, .gating = ExpertGating::kSigmoid},
-                          {0, 1, -1}, {0, -10, 0.5f});
+  const ChosenExperts c = Choose({.n_experts = 3, .n_used = 2, .gating = ExpertGating::kSigmoid},
+                                 {0, 1, -1}, {0, -10, 0.5f});
   EXPECT_EQ(c.chosen, (Ids{2, 0}));
   EXPECT_NEAR(c.weights[0], 1 / (1 + std::exp(1.0)), 1e-6);
   EXPECT_NEAR(c.weights[1], 0.5, 1e-6);
@@ -90,7 +91,7 @@ TEST(ExpertChoice, AlwaysTakesDistinctExpertsAndShowsABrokenRow) {
       for (const int n_bad : {1, 4, 5}) {
         std::vector<float> logits = {1, 2, 3, 4, 5};
         for (int i = 0; i < n_bad; ++i) logits[static_cast<std::size_t>(4 - i)] = bad;
-        const Choice c =
+        const ChosenExperts c =
             Choose({.n_experts = 5, .n_used = 3, .gating = gating, .normalised = true}, logits);
         EXPECT_TRUE(c.chosen[0] != c.chosen[1] && c.chosen[0] != c.chosen[2] &&
                     c.chosen[1] != c.chosen[2]);
@@ -111,9 +112,9 @@ TEST(ExpertChoice, IsTheSameForEveryInstructionSet) {
                                   .weights_scale = 1.25f};
     std::vector<float> logits(static_cast<std::size_t>(n));
     for (float& x : logits) x = normal(random);
-    const Choice expected = Choose(config, logits);
+    const ChosenExperts expected = Choose(config, logits);
     for (const kernels::Isa isa : kernels::AvailableIsas()) {
-      const Choice c = Choose(config, logits, {}, isa);
+      const ChosenExperts c = Choose(config, logits, {}, isa);
       EXPECT_EQ(c.chosen, expected.chosen) << kernels::Name(isa);
       EXPECT_EQ(
           std::memcmp(c.weights.data(), expected.weights.data(), c.weights.size() * sizeof(float)),

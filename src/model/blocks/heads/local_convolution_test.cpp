@@ -18,7 +18,7 @@ constexpr int kDim = 96, kRows = 8, kTaps = 3, kGroup = 16, kGroups = kDim / kGr
 constexpr int kCoefficients = 2 * kTaps * kGroups;
 constexpr LocalConvolutionConfig kConvolution = {.taps = kTaps, .group = kGroup};
 
-using Rows = std::vector<std::vector<double>>;
+using ConvolutionRows = std::vector<std::vector<double>>;
 
 std::vector<float> Noise(std::size_t n, unsigned seed, float spread) {
   std::mt19937 random(seed);
@@ -63,8 +63,8 @@ ModelConfig Config() {
 }
 
 // The residual stream behind the block.
-std::vector<float> Result(const Numbers& numbers, std::span<const kv::Segment> segments,
-                          int threads) {
+std::vector<float> ConvolutionResult(const Numbers& numbers, std::span<const kv::Segment> segments,
+                                     int threads) {
   const kernels::Kernels& kernels = *kernels::KernelsFromEnvironment().value();
   ThreadPool pool(threads);
   Scratch scratch(Config(), kRows, 1, threads);
@@ -100,8 +100,9 @@ std::vector<float> Result(const Numbers& numbers, std::span<const kv::Segment> s
 }
 
 // The formula of the header, row by row.
-Rows Expected(const Numbers& numbers, std::span<const kv::Segment> segments) {
-  Rows h(kRows, std::vector<double>(kDim)), c(kRows, std::vector<double>(kCoefficients)), x = h;
+ConvolutionRows Expected(const Numbers& numbers, std::span<const kv::Segment> segments) {
+  ConvolutionRows h(kRows, std::vector<double>(kDim)), c(kRows, std::vector<double>(kCoefficients)),
+      x = h;
   for (std::size_t row = 0; row < kRows; ++row) {
     double squares = 0;
     for (std::size_t i = 0; i < kDim; ++i) {
@@ -115,8 +116,8 @@ Rows Expected(const Numbers& numbers, std::span<const kv::Segment> segments) {
       for (std::size_t i = 0; i < kDim; ++i)
         c[row][out] += static_cast<double>(numbers.w[out * kDim + i]) * h[row][i];
   }
-  const auto convolved = [&](const Rows& in, std::size_t side) {
-    Rows y(kRows, std::vector<double>(kDim));
+  const auto convolved = [&](const ConvolutionRows& in, std::size_t side) {
+    ConvolutionRows y(kRows, std::vector<double>(kDim));
     for (const kv::Segment& s : segments)
       for (int offset = 0; offset < s.n_rows; ++offset)
         for (int tap = 0; tap <= std::min(offset, kTaps - 1); ++tap)
@@ -129,10 +130,10 @@ Rows Expected(const Numbers& numbers, std::span<const kv::Segment> segments) {
           }
     return y;
   };
-  Rows part = convolved(h, 0);
+  ConvolutionRows part = convolved(h, 0);
   for (auto& row : part)
     for (double& value : row) value *= 2;
-  const Rows added = convolved(part, 1);
+  const ConvolutionRows added = convolved(part, 1);
   for (std::size_t row = 0; row < kRows; ++row)
     for (std::size_t i = 0; i < kDim; ++i) x[row][i] += static_cast<double>(kScale) * added[row][i];
   return x;
@@ -141,13 +142,13 @@ Rows Expected(const Numbers& numbers, std::span<const kv::Segment> segments) {
 TEST(LocalConvolution, IsTheFormulaWithinEachSegmentWhateverTheThreads) {
   const Numbers numbers;
   const kv::Segment segments[] = {{.row_begin = 0, .n_rows = 5}, {.row_begin = 5, .n_rows = 3}};
-  const std::vector<float> one = Result(numbers, segments, 1);
-  const Rows expected = Expected(numbers, segments);
+  const std::vector<float> one = ConvolutionResult(numbers, segments, 1);
+  const ConvolutionRows expected = Expected(numbers, segments);
   for (std::size_t row = 0; row < kRows; ++row)
     for (std::size_t i = 0; i < kDim; ++i)
       EXPECT_NEAR(static_cast<double>(one[row * kDim + i]), expected[row][i], 2e-4)
           << row << ", " << i;
-  for (const int threads : {2, 3}) EXPECT_EQ(Result(numbers, segments, threads), one);
+  for (const int threads : {2, 3}) EXPECT_EQ(ConvolutionResult(numbers, segments, threads), one);
 }
 
 }  // namespace

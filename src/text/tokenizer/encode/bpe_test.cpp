@@ -6,40 +6,41 @@ namespace foretoken::text {
 namespace {
 
 using Tokens = std::vector<Token>;
-constexpr Token M = kFirstMerge;
+constexpr Token kMerge = kFirstMerge;
 
 TEST(ByteLevelBpe, MergesTheLowestRankFirst) {
   const auto t = Load(GptMetadata("gpt-2", {"b c", "a b", "a bc"}));
-  EXPECT_EQ(Encode(*t, "abc"), (Tokens{M + 2}));
-  EXPECT_EQ(Encode(*t, "abd"), (Tokens{M + 1, 'd'}));
+  EXPECT_EQ(Encode(*t, "abc"), (Tokens{kMerge + 2}));
+  EXPECT_EQ(Encode(*t, "abd"), (Tokens{kMerge + 1, 'd'}));
 }
 
 TEST(ByteLevelBpe, MergesTheLeftmostOfEqualRanks) {
   const auto t = Load(GptMetadata("gpt-2", {"a a"}));
-  EXPECT_EQ(Encode(*t, "aaa"), (Tokens{M, 'a'}));
+  EXPECT_EQ(Encode(*t, "aaa"), (Tokens{kMerge, 'a'}));
 }
 
 TEST(ByteLevelBpe, MergesOnlyPairsThatAreListed) {
   const auto t = Load(GptMetadata("gpt-2", {"a b", "b c"}, {{"abc"}}));
-  EXPECT_EQ(Encode(*t, "abc"), (Tokens{M, 'c'}));  // abc is a token, but no merge makes it
+  EXPECT_EQ(Encode(*t, "abc"), (Tokens{kMerge, 'c'}));  // abc is a token, but no merge makes it
 }
 
 TEST(ByteLevelBpe, TakesWholeWordsWhereThePatternIgnoresMerges) {
   const auto whole = Load(GptMetadata("llama-bpe", {"a b"}, {{"abc"}, {"Ġabc"}}));
-  EXPECT_EQ(Encode(*whole, "abc abc abcd"), (Tokens{M + 1, M + 2, ' ', M, 'c', 'd'}));
+  EXPECT_EQ(Encode(*whole, "abc abc abcd"),
+            (Tokens{kMerge + 1, kMerge + 2, ' ', kMerge, 'c', 'd'}));
   const auto merged = Load(GptMetadata("qwen2", {"a b"}, {{"abc"}}));
-  EXPECT_EQ(Encode(*merged, "abc"), (Tokens{M, 'c'}));
+  EXPECT_EQ(Encode(*merged, "abc"), (Tokens{kMerge, 'c'}));
 }
 
 TEST(ByteLevelBpe, NeverMergesAcrossWords) {
   const auto t = Load(GptMetadata("gpt-2", {"a Ġ", "Ġ b"}));
-  EXPECT_EQ(Encode(*t, "a b"), (Tokens{'a', M + 1}));
+  EXPECT_EQ(Encode(*t, "a b"), (Tokens{'a', kMerge + 1}));
 }
 
 TEST(ByteLevelBpe, MergesPassThroughPiecesThatAreNoTokens) {
   formats::Metadata metadata = GptMetadata("gpt-2", {}, {{"abc"}});
   metadata.Set("tokenizer.ggml.merges", std::vector<std::string>{"a b", "ab c"});
-  EXPECT_EQ(Encode(*Load(metadata), "abc"), (Tokens{M}));
+  EXPECT_EQ(Encode(*Load(metadata), "abc"), (Tokens{kMerge}));
   EXPECT_EQ(Encode(*Load(metadata), "ab"), (Tokens{'a', 'b'}));
 }
 
@@ -47,15 +48,15 @@ TEST(ByteLevelBpe, MalformedMergesCountForNothing) {
   formats::Metadata metadata = GptMetadata("gpt-2", {}, {{"ab"}});
   metadata.Set("tokenizer.ggml.merges", std::vector<std::string>{"", " ", "ab", "a ", " b", "x y z",
                                                                  "nowhere toFind", "a b", "a b"});
-  EXPECT_EQ(Encode(*Load(metadata), "ab"), (Tokens{M}));
+  EXPECT_EQ(Encode(*Load(metadata), "ab"), (Tokens{kMerge}));
   EXPECT_EQ(Encode(*Load(metadata), "xyz"), (Tokens{'x', 'y', 'z'}));
 }
 
 TEST(ByteLevelBpe, AddsBosByTheFamilyUnlessTheFileSays) {
   formats::Metadata metadata = GptMetadata("llama-bpe", {}, {{"<|begin_of_text|>", 0, 3}});
   EXPECT_FALSE(Load(metadata)->add_bos());  // the vocabulary has none
-  metadata.Set("tokenizer.ggml.bos_token_id", std::int64_t{M});
-  EXPECT_EQ(Load(metadata)->Encode("a"), (Tokens{M, 'a'}));
+  metadata.Set("tokenizer.ggml.bos_token_id", std::int64_t{kMerge});
+  EXPECT_EQ(Load(metadata)->Encode("a"), (Tokens{kMerge, 'a'}));
   EXPECT_EQ(Load(metadata)->Encode("a", {.add_special = false}), (Tokens{'a'}));
   metadata.Set("tokenizer.ggml.add_bos_token", false);
   EXPECT_EQ(Load(metadata)->Encode("a"), (Tokens{'a'}));
@@ -65,11 +66,11 @@ TEST(ByteLevelBpe, AddsBosByTheFamilyUnlessTheFileSays) {
 
 TEST(ByteLevelBpe, PiecesAreTheBytesBehindTheAlphabet) {
   const auto t = Load(GptMetadata("gpt-2", {"Ġ a"}, {{"Ċ世", 0, 1}, {" ud", 0, 4}, {"<c>", 0, 3}}));
-  EXPECT_EQ(t->Piece(M), " a");
-  EXPECT_EQ(t->Piece(M + 1), "\n世");  // what is not in the alphabet stands for itself
-  EXPECT_EQ(t->Piece(M + 2), " ud");
-  EXPECT_EQ(t->Piece(M + 3), "");
-  EXPECT_EQ(t->Piece(M + 3, true), "<c>");
+  EXPECT_EQ(t->Piece(kMerge), " a");
+  EXPECT_EQ(t->Piece(kMerge + 1), "\n世");  // what is not in the alphabet stands for itself
+  EXPECT_EQ(t->Piece(kMerge + 2), " ud");
+  EXPECT_EQ(t->Piece(kMerge + 3), "");
+  EXPECT_EQ(t->Piece(kMerge + 3, true), "<c>");
   EXPECT_EQ(t->Piece(0xFF), "\xFF");
 }
 
@@ -105,7 +106,7 @@ TEST(ByteLevelBpe, ComposesCharactersIfTheFileSays) {
   EXPECT_EQ(Encode(*Load(metadata), "e\u0301"), (Tokens{'e', 0xCC, 0x81}));
   metadata.Set("tokenizer.ggml.normalizer.nfc", true);
   const auto t = Load(metadata);
-  EXPECT_EQ(Encode(*t, "e\u0301"), (Tokens{M}));
+  EXPECT_EQ(Encode(*t, "e\u0301"), (Tokens{kMerge}));
   EXPECT_EQ(t->Decode(Encode(*t, "o\u0323\u0302 o\u0302\u0323 \u1112\u1161\u11AB")),
             "\u1ED9 \u1ED9 \uD55C");
   EXPECT_EQ(t->Decode(Encode(*t, "e\xCC\u0301\xFF")), "e\xCC\u0301\xFF");

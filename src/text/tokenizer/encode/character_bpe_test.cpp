@@ -5,12 +5,12 @@ namespace foretoken::text {
 namespace {
 
 using Tokens = std::vector<Token>;
-constexpr Token F = kFirstSpm;
+constexpr Token kFirstCharacter = kFirstSpm;
 
 // <unk> <s> </s> and the byte tokens, then the given ones from F on.
-formats::Metadata CharacterMetadata(const std::vector<std::string>& tokens,
-                                    const std::vector<std::string>& merges,
-                                    const std::string& pre = "sarvam-moe") {
+formats::Metadata CharacterVocabulary(const std::vector<std::string>& tokens,
+                                      const std::vector<std::string>& merges,
+                                      const std::string& pre = "sarvam-moe") {
   std::vector<TestToken> all;
   for (const std::string& text : tokens) all.push_back({text});
   formats::Metadata metadata = SpmMetadata(all);
@@ -21,45 +21,49 @@ formats::Metadata CharacterMetadata(const std::vector<std::string>& tokens,
 }
 
 TEST(CharacterBpe, MergesCharactersAcrossSpacesByRank) {
-  const auto t = Load(CharacterMetadata({"a", "b", "▁", "▁b", "a▁", "é"}, {"▁ b", "a ▁"}));
-  EXPECT_EQ(Encode(*t, "a b"), (Tokens{F, F + 3}));
-  EXPECT_EQ(Encode(*t, "a é"), (Tokens{F + 4, F + 5}));
+  const auto t = Load(CharacterVocabulary({"a", "b", "▁", "▁b", "a▁", "é"}, {"▁ b", "a ▁"}));
+  EXPECT_EQ(Encode(*t, "a b"), (Tokens{kFirstCharacter, kFirstCharacter + 3}));
+  EXPECT_EQ(Encode(*t, "a é"), (Tokens{kFirstCharacter + 4, kFirstCharacter + 5}));
 }
 
 TEST(CharacterBpe, MergesWithinLinesOnly) {
-  const auto t = Load(CharacterMetadata({"a", "\n", "a\n"}, {"a \n"}));
-  EXPECT_EQ(Encode(*t, "a\n"), (Tokens{F, F + 1}));
+  const auto t = Load(CharacterVocabulary({"a", "\n", "a\n"}, {"a \n"}));
+  EXPECT_EQ(Encode(*t, "a\n"), (Tokens{kFirstCharacter, kFirstCharacter + 1}));
 }
 
 TEST(CharacterBpe, SpellsWhatIsNoTokenWithBytes) {
-  const auto t = Load(CharacterMetadata({"a"}, {"x y", "a ▁"}));
-  EXPECT_EQ(Encode(*t, "aé\xFF"), (Tokens{F, SpmByte(0xC3), SpmByte(0xA9), SpmByte(0xFF)}));
+  const auto t = Load(CharacterVocabulary({"a"}, {"x y", "a ▁"}));
+  EXPECT_EQ(Encode(*t, "aé\xFF"),
+            (Tokens{kFirstCharacter, SpmByte(0xC3), SpmByte(0xA9), SpmByte(0xFF)}));
   EXPECT_EQ(Encode(*t, "xy a "),
             (Tokens{SpmByte('x'), SpmByte('y'), SpmByte(' '), SpmByte('a'), SpmByte(' ')}));
 }
 
 TEST(CharacterBpe, Gemma4TakesRunsOfNewlinesWholeAndAlwaysAddsBos) {
-  formats::Metadata metadata = CharacterMetadata({"\n", "\n\n"}, {}, "gemma4");
-  EXPECT_EQ(Load(metadata)->Encode("\n\n"), (Tokens{F + 1}));  // no id of BOS is given
+  formats::Metadata metadata = CharacterVocabulary({"\n", "\n\n"}, {}, "gemma4");
+  EXPECT_EQ(Load(metadata)->Encode("\n\n"),
+            (Tokens{kFirstCharacter + 1}));  // no id of BOS is given
   metadata.Set("tokenizer.ggml.bos_token_id", std::int64_t{1});
-  EXPECT_EQ(Load(metadata)->Encode("\n\n\n"), (Tokens{1, F, F, F}));
-  EXPECT_EQ(Load(metadata)->Encode("\n\n"), (Tokens{1, F + 1}));
+  EXPECT_EQ(Load(metadata)->Encode("\n\n\n"),
+            (Tokens{1, kFirstCharacter, kFirstCharacter, kFirstCharacter}));
+  EXPECT_EQ(Load(metadata)->Encode("\n\n"), (Tokens{1, kFirstCharacter + 1}));
   metadata.Set("tokenizer.ggml.model", std::string("gemma4"));
   metadata.Set("tokenizer.ggml.pre", std::string("qwen2"));  // the model decides
-  EXPECT_EQ(Load(metadata)->Encode("\n\n"), (Tokens{1, F + 1}));
+  EXPECT_EQ(Load(metadata)->Encode("\n\n"), (Tokens{1, kFirstCharacter + 1}));
   EXPECT_EQ(Load(metadata)->description(), "character BPE (gemma4), 261 tokens");
 }
 
 TEST(CharacterBpe, MmBertBeginsLinesWithASpace) {
-  const auto t = Load(CharacterMetadata({"a", "▁", "▁a", "\n"}, {"▁ a"}, "mmbert"));
-  EXPECT_EQ(Encode(*t, "a\n a"), (Tokens{F + 2, F + 3, F + 2}));
+  const auto t = Load(CharacterVocabulary({"a", "▁", "▁a", "\n"}, {"▁ a"}, "mmbert"));
+  EXPECT_EQ(Encode(*t, "a\n a"),
+            (Tokens{kFirstCharacter + 2, kFirstCharacter + 3, kFirstCharacter + 2}));
 }
 
 TEST(CharacterBpe, GivesAnyBytesBack) {
   std::mt19937 random(4);
   for (const char* pre : {"gemma4", "sarvam-moe", "whitespace"}) {
-    const auto t = Load(CharacterMetadata({"a", "b", "▁", "▁b", "th", "the", "\n", "世", "é"},
-                                          {"▁ b", "t h", "th e", "▁ ▁"}, pre));
+    const auto t = Load(CharacterVocabulary({"a", "b", "▁", "▁b", "th", "the", "\n", "世", "é"},
+                                            {"▁ b", "t h", "th e", "▁ ▁"}, pre));
     for (int i = 0; i < 200; ++i) {
       const std::string bytes = RandomBytes(random, random() % 60);
       EXPECT_EQ(t->Decode(Encode(*t, bytes)), bytes) << pre;

@@ -5,49 +5,53 @@ namespace foretoken::text {
 namespace {
 
 using Tokens = std::vector<Token>;
-constexpr Token F = kFirstSpm;
+constexpr Token kFirstPiece = kFirstSpm;
 
 TEST(SentencePiece, MergesTheHighestScoreFirst) {
   const auto t =
       Load(SpmMetadata({{"▁", -9}, {"a", -9}, {"b", -9}, {"c", -9}, {"ab", -2}, {"bc", -1}}));
-  EXPECT_EQ(Encode(*t, "abc"), (Tokens{F, F + 1, F + 5}));  // ▁ a bc, though ab is further left
+  EXPECT_EQ(Encode(*t, "abc"), (Tokens{kFirstPiece, kFirstPiece + 1,
+                                       kFirstPiece + 5}));  // ▁ a bc, though ab is further left
 }
 
 TEST(SentencePiece, MergesTheLeftmostOfEqualScores) {
   const auto t = Load(SpmMetadata({{"▁", -1}, {"a", -1}, {"aa", -1}, {"aaa", -1}}));
-  EXPECT_EQ(Encode(*t, "aaaaa"), (Tokens{F, F + 3, F + 2}));  // (aa)aaa, (aaa)aa, aaa(aa)
+  EXPECT_EQ(Encode(*t, "aaaaa"),
+            (Tokens{kFirstPiece, kFirstPiece + 3, kFirstPiece + 2}));  // (aa)aaa, (aaa)aa, aaa(aa)
 }
 
 TEST(SentencePiece, MergesUpToTokensThatHoldSpaces) {
   const auto t = Load(SpmMetadata({{"▁", -9}, {"a", -9}, {"a▁", -1}, {"a▁a", -2}, {"▁a", -3}}));
-  EXPECT_EQ(Encode(*t, "a a"), (Tokens{F, F + 3}));
+  EXPECT_EQ(Encode(*t, "a a"), (Tokens{kFirstPiece, kFirstPiece + 3}));
 }
 
 TEST(SentencePiece, PutsASpaceInFrontUnlessTheFileSaysNo) {
   formats::Metadata metadata = SpmMetadata({{"▁a", -1}, {"▁", -2}, {"a", -2}});
   EXPECT_TRUE(Load(metadata)->adds_space_prefix());
-  EXPECT_EQ(Encode(*Load(metadata), "a"), (Tokens{F}));
+  EXPECT_EQ(Encode(*Load(metadata), "a"), (Tokens{kFirstPiece}));
   EXPECT_EQ(Encode(*Load(metadata), ""), (Tokens{}));
   metadata.Set("tokenizer.ggml.add_space_prefix", false);
-  EXPECT_EQ(Encode(*Load(metadata), "a"), (Tokens{F + 2}));
+  EXPECT_EQ(Encode(*Load(metadata), "a"), (Tokens{kFirstPiece + 2}));
 }
 
 TEST(SentencePiece, PutsNoSpaceInFrontOfATextThatContinues) {
   const auto t = Load(SpmMetadata({{"▁a", -1}, {"▁", -2}, {"a", -2}}));
   const EncodeOptions continues{.add_special = false, .continues = true};
-  EXPECT_EQ(t->Encode("a", continues), (Tokens{F + 2}));
-  EXPECT_EQ(t->Encode("a a", continues), (Tokens{F + 2, F}));
+  EXPECT_EQ(t->Encode("a", continues), (Tokens{kFirstPiece + 2}));
+  EXPECT_EQ(t->Encode("a a", continues), (Tokens{kFirstPiece + 2, kFirstPiece}));
 }
 
 TEST(SentencePiece, PutsASpaceInFrontAfterSpecialTokensToo) {
   const auto t = Load(SpmMetadata({{"▁", -1}, {"a", -1}, {"<ud>", 0, 4}}));
-  EXPECT_EQ(Encode(*t, "a<ud>a<s>a", true), (Tokens{F, F + 1, F + 2, F, F + 1, 1, F, F + 1}));
+  EXPECT_EQ(Encode(*t, "a<ud>a<s>a", true),
+            (Tokens{kFirstPiece, kFirstPiece + 1, kFirstPiece + 2, kFirstPiece, kFirstPiece + 1, 1,
+                    kFirstPiece, kFirstPiece + 1}));
 }
 
 TEST(SentencePiece, SpellsUnknownCharactersInBytes) {
   const auto t = Load(SpmMetadata({{"▁", -1}}));
-  EXPECT_EQ(Encode(*t, "é"), (Tokens{F, SpmByte(0xC3), SpmByte(0xA9)}));
-  EXPECT_EQ(t->Decode(Tokens{F, SpmByte(0xC3), SpmByte(0xA9)}), "é");
+  EXPECT_EQ(Encode(*t, "é"), (Tokens{kFirstPiece, SpmByte(0xC3), SpmByte(0xA9)}));
+  EXPECT_EQ(t->Decode(Tokens{kFirstPiece, SpmByte(0xC3), SpmByte(0xA9)}), "é");
 }
 
 TEST(SentencePiece, UsesTheUnknownTokenWhereAByteTokenIsMissing) {
@@ -70,28 +74,29 @@ TEST(SentencePiece, NeverTurnsTextIntoControlOrByteTokens) {
                                    {"<0x"},
                                    {"<0x0"},
                                    {"<0x0A"}}));
-  EXPECT_EQ(Encode(*t, "<s>"), (Tokens{F, F + 4, F + 3}));
+  EXPECT_EQ(Encode(*t, "<s>"), (Tokens{kFirstPiece, kFirstPiece + 4, kFirstPiece + 3}));
   EXPECT_EQ(t->Decode(Encode(*t, "<0x0A>")), "<0x0A>");
 }
 
 TEST(SentencePiece, KeepsSpaceMarksOfTheTextApartFromSpaces) {
   const auto t = Load(SpmMetadata({{"▁", -1}, {"a", -1}}));
-  EXPECT_EQ(Encode(*t, "a▁"), (Tokens{F, F + 1, SpmByte(0xE2), SpmByte(0x96), SpmByte(0x81)}));
+  EXPECT_EQ(Encode(*t, "a▁"),
+            (Tokens{kFirstPiece, kFirstPiece + 1, SpmByte(0xE2), SpmByte(0x96), SpmByte(0x81)}));
   EXPECT_EQ(t->Decode(Encode(*t, "▁a ▁ ▁")), "▁a ▁ ▁");
 }
 
 TEST(SentencePiece, UserDefinedTokensOfSpacesMergeAndDecodeToSpaces) {
   const auto t = Load(SpmMetadata({{"▁", -5}, {"▁▁", 0, 4}, {"a", -5}}));
-  EXPECT_EQ(Encode(*t, " a"), (Tokens{F + 1, F + 2}));
-  EXPECT_EQ(t->Piece(F + 1), "  ");
+  EXPECT_EQ(Encode(*t, " a"), (Tokens{kFirstPiece + 1, kFirstPiece + 2}));
+  EXPECT_EQ(t->Piece(kFirstPiece + 1), "  ");
 }
 
 TEST(SentencePiece, RemovesOnlyTheSpaceThatItPutInFront) {
   const auto t = Load(SpmMetadata({{"▁", -1}, {"▁a", 0}, {"a", -1}, {"  ", 0, 4}}));
-  EXPECT_EQ(t->Decode(Tokens{1, F + 1, F + 1}), "a a");
-  EXPECT_EQ(t->Decode(Tokens{1, F + 1}, false, false), " a");
-  EXPECT_EQ(t->Decode(Tokens{1, F + 1}, true), "<s>a");
-  EXPECT_EQ(t->Decode(Tokens{F + 2, F + 1}), "a a");
+  EXPECT_EQ(t->Decode(Tokens{1, kFirstPiece + 1, kFirstPiece + 1}), "a a");
+  EXPECT_EQ(t->Decode(Tokens{1, kFirstPiece + 1}, false, false), " a");
+  EXPECT_EQ(t->Decode(Tokens{1, kFirstPiece + 1}, true), "<s>a");
+  EXPECT_EQ(t->Decode(Tokens{kFirstPiece + 2, kFirstPiece + 1}), "a a");
   EXPECT_EQ(t->Decode(Encode(*t, "  ")), "  ");  // behind a special token no space was added
 }
 
@@ -99,7 +104,8 @@ TEST(SentencePiece, NanAndInfiniteScoresOnlyOrderTheMerges) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double inf = std::numeric_limits<double>::infinity();
   const auto t = Load(SpmMetadata({{"a", nan}, {"b", inf}, {"ab", nan}, {"ba", inf}, {"▁", -inf}}));
-  EXPECT_EQ(Encode(*t, "abab"), (Tokens{F + 4, F, F + 3, F + 1}));
+  EXPECT_EQ(Encode(*t, "abab"),
+            (Tokens{kFirstPiece + 4, kFirstPiece, kFirstPiece + 3, kFirstPiece + 1}));
 }
 
 TEST(SentencePiece, AddsBosByDefaultAndEosOnRequest) {
