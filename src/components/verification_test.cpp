@@ -18,7 +18,7 @@ namespace {
 using verify::Bound;
 
 constexpr double kNearlyOne = 1 - 0x1.0p-53;
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
 std::vector<float> Logits(const std::vector<double>& p) {
   return sampling::LogitsOf(p);
@@ -245,7 +245,7 @@ TEST(Verification, NothingOutsideTheNucleusIsKept) {
 
 TEST(Verification, PaddingAndBannedTokensAreNeverKept) {
   // Rows of 6 for a vocabulary of 4, of which token 2 cannot come.
-  const std::vector<float> row = {1, 2, -kInf, .5f, 99, std::nanf("")};
+  const std::vector<float> row = {1, 2, -kInfinite, .5f, 99, std::nanf("")};
   const auto logits = Joined({row, row});
   const std::vector<float> q = {.1f, .1f, .7f, .1f, 5, 5};
   for (const VerifyStrategy strategy : kLossless) {

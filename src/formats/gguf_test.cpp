@@ -34,7 +34,7 @@ std::vector<std::byte> Ramp(std::size_t n, int first = 0) {
   return bytes;
 }
 
-std::string WriteText(const std::string& path, std::string_view text) {
+std::string WriteFileText(const std::string& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
   return path;
 }
@@ -296,7 +296,7 @@ TEST(GgufWriter, LeavesNothingBehindWhenItFails) {
 
 TEST(GgufWriter, KeepsTheOldFileWhenTheDiskRefusesTheNewOne) {
   const std::string folder = TemporaryFolder();
-  const std::string path = WriteText(folder + "/x.gguf", "old");
+  const std::string path = WriteFileText(folder + "/x.gguf", "old");
   const std::vector<std::byte> data(1 << 20);
   GgufWriter writer;
   writer.AddTensor("t", kTypeF32, std::array<std::int64_t, 1>{1 << 18}, data);
@@ -423,7 +423,7 @@ TEST(Checkpoint, SaysWhatAFileOfAnotherKindIs) {
   };
   const std::string path = TemporaryFolder() + "/model.bin";
   for (const auto& [text, expected] : cases) {
-    const auto result = OpenCheckpoint(WriteText(path, text));
+    const auto result = OpenCheckpoint(WriteFileText(path, text));
     ASSERT_FALSE(result.has_value()) << expected;
     EXPECT_EQ(result.error().code, ErrorCode::kInvalidFile);
     EXPECT_NE(result.error().message.find(expected), std::string::npos) << result.error().message;
@@ -435,7 +435,7 @@ TEST(Checkpoint, TellsMissingFilesFoldersAndEmptyFilesApart) {
   const std::string folder = TemporaryFolder();
   EXPECT_EQ(OpenCheckpoint(folder + "/none.gguf").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(OpenCheckpoint(folder).error().code, ErrorCode::kInvalidFile);
-  EXPECT_EQ(OpenCheckpoint(WriteText(folder + "/empty.gguf", "")).error().code,
+  EXPECT_EQ(OpenCheckpoint(WriteFileText(folder + "/empty.gguf", "")).error().code,
             ErrorCode::kInvalidFile);
 }
 

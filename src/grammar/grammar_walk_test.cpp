@@ -12,7 +12,7 @@ namespace foretoken::grammar {
 namespace {
 
 // Single letters, and words of them, like the tokens of real vocabularies.
-std::shared_ptr<const TokenTrie> Words(std::size_t n = 20'000) {
+std::shared_ptr<const TokenTrie> WordsOf(std::size_t n = 20'000) {
   std::mt19937 random(1);
   std::vector<std::string> texts;
   for (char c = 'a'; c <= 'z'; ++c) texts.emplace_back(1, c);
@@ -26,7 +26,7 @@ std::shared_ptr<const TokenTrie> Words(std::size_t n = 20'000) {
 }
 
 std::shared_ptr<const TokenTrie> Letters() {
-  return Words(26);
+  return WordsOf(26);
 }
 
 GrammarWalk WalkOf(const std::shared_ptr<const Grammar>& grammar, int room = 1000) {
@@ -76,7 +76,7 @@ TEST(GrammarWalk, GoesOnAfterTheStatesWereForgotten) {
 // More states than fit into memory together, but not at once: room is made, and the results do not
 // change.
 TEST(GrammarWalk, MakesRoomForWhatItNeeds) {
-  const auto trie = Words();
+  const auto trie = WordsOf();
   const auto grammar = *Grammar::Compile("root ::= [a-z]{0,20000}", trie);
   auto walk = WalkOf(grammar, 20'001);
   std::mt19937 random(3);
@@ -122,7 +122,7 @@ TEST(GrammarWalk, TokensThatAreTakenBackTakeNoFailureWithThem) {
 
 // A text whose masks always need new states: the work of the whole text is bounded too.
 TEST(GrammarWalk, FailsWhereItsTextTakesTooMuchWork) {
-  const auto trie = Words();
+  const auto trie = WordsOf();
   const auto grammar =
       *Grammar::Compile("root ::= ([a-z]? [a-z] | [a-m]* [a-z]{1,40} [n-z]){1,60}", trie);
   auto walk = WalkOf(grammar, 9000);
@@ -133,7 +133,7 @@ TEST(GrammarWalk, FailsWhereItsTextTakesTooMuchWork) {
 }
 
 TEST(GrammarWalk, AgreesWithTheGrammarFromManyThreads) {
-  const auto trie = Words(3000);
+  const auto trie = WordsOf(3000);
   const auto grammar = *Grammar::Compile("root ::= ([a-m] root [n-z] | [aeiou]) [x-z]?", trie);
   const auto alone = *Grammar::Compile("root ::= ([a-m] root [n-z] | [aeiou]) [x-z]?", trie);
   std::vector<std::vector<float>> expected;

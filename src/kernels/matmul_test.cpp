@@ -308,8 +308,8 @@ TEST_P(Matmul, EqualsScalarForEveryNumberOfRowsAndAnyRangeOfTiles) {
     for (const Range range :
          {Range{0, kTiles}, Range{3, 4}, Range{2, 2}, Range{1, 18}, Range{16, 19}}) {
       for (const bool accumulate : {false, true}) {
-        EXPECT_TRUE(SameBits(All(isa(), tiles, kTiles, rows, range, accumulate),
-                             All(Isa::kScalar, tiles, kTiles, rows, range, accumulate)))
+        EXPECT_TRUE(IdenticalBits(All(isa(), tiles, kTiles, rows, range, accumulate),
+                                  All(Isa::kScalar, tiles, kTiles, rows, range, accumulate)))
             << n_rows << " rows, tiles " << range.begin << " to " << range.end << ", accumulate "
             << accumulate;
       }
@@ -330,7 +330,7 @@ TEST_P(Matmul, GivesARowTheSameBitsAloneAsInCompany) {
           Multiply(isa(), type(), tiles, kTiles, rows, row, 1, {0, kTiles}, false);
       const auto begin =
           together.begin() + std::int64_t{row} * static_cast<std::int64_t>(alone.size());
-      EXPECT_TRUE(SameBits({begin, begin + static_cast<std::int64_t>(alone.size())}, alone))
+      EXPECT_TRUE(IdenticalBits({begin, begin + static_cast<std::int64_t>(alone.size())}, alone))
           << row << " of " << n_rows;
     }
   }
@@ -352,7 +352,7 @@ TEST_P(Matmul, ReadsTheRowsThatAListNames) {
           Multiply(isa(), type(), tiles, kTiles, rows, list[static_cast<std::size_t>(i)], 1,
                    {1, kTiles}, false);
       const auto begin = named.begin() + std::int64_t{i} * static_cast<std::int64_t>(alone.size());
-      EXPECT_TRUE(SameBits({begin, begin + static_cast<std::int64_t>(alone.size())}, alone))
+      EXPECT_TRUE(IdenticalBits({begin, begin + static_cast<std::int64_t>(alone.size())}, alone))
           << i << " of " << n_rows;
     }
   }
@@ -363,8 +363,8 @@ TEST_P(Matmul, EqualsScalarAtExtremeScales) {
   const AlignedBytes tiles = matrix.Tiles();
   for (const float scale : {0.0f, 1e-42f, 1e-38f, 1e-34f, 1e10f, 1e25f}) {
     const Rows rows(5, matrix.k, 9, scale);
-    EXPECT_TRUE(SameBits(All(isa(), tiles, 3, rows, {0, 3}, false),
-                         All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
+    EXPECT_TRUE(IdenticalBits(All(isa(), tiles, 3, rows, {0, 3}, false),
+                              All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
         << scale;
   }
 }
@@ -398,8 +398,8 @@ TEST_P(Matmul, EqualsScalarForALongRow) {
   const Matrix matrix(type(), 32, 32 * 1027, 12);
   const AlignedBytes tiles = matrix.Tiles();
   const Rows rows(2, matrix.k, 13);
-  EXPECT_TRUE(SameBits(All(isa(), tiles, 2, rows, {0, 2}, true),
-                       All(Isa::kScalar, tiles, 2, rows, {0, 2}, true)));
+  EXPECT_TRUE(IdenticalBits(All(isa(), tiles, 2, rows, {0, 2}, true),
+                            All(Isa::kScalar, tiles, 2, rows, {0, 2}, true)));
 }
 
 class FloatMatmul : public Matmul {};
@@ -410,8 +410,8 @@ TEST_P(FloatMatmul, EqualsScalarForAnyInnerSize) {
     const Matrix matrix(type(), 48, k, 14);
     const AlignedBytes tiles = matrix.Tiles();
     const Rows rows(7, k, 15);
-    EXPECT_TRUE(SameBits(All(isa(), tiles, 3, rows, {0, 3}, false),
-                         All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
+    EXPECT_TRUE(IdenticalBits(All(isa(), tiles, 3, rows, {0, 3}, false),
+                              All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
         << k;
   }
 }
@@ -425,8 +425,8 @@ TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
       const AlignedBytes tiles = matrix.Tiles();
       Rows rows(4, matrix.k, 17);
       rows.FillWith(static_cast<std::int8_t>(activation));
-      EXPECT_TRUE(SameBits(All(isa(), tiles, 1, rows, {0, 1}, false),
-                           All(Isa::kScalar, tiles, 1, rows, {0, 1}, false)))
+      EXPECT_TRUE(IdenticalBits(All(isa(), tiles, 1, rows, {0, 1}, false),
+                                All(Isa::kScalar, tiles, 1, rows, {0, 1}, false)))
           << weight << " " << activation;
     }
   }

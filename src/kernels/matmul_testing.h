@@ -241,7 +241,9 @@ inline std::vector<float> Multiply(Isa isa, TileType type, const AlignedBytes& t
                   n_rows, range, accumulate, before);
 }
 
-inline testing::AssertionResult SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+// Also of NaNs.
+inline testing::AssertionResult IdenticalBits(const std::vector<float>& a,
+                                              const std::vector<float>& b) {
   if (a.size() != b.size())
     return testing::AssertionFailure() << "sizes " << a.size() << " and " << b.size();
   for (std::size_t i = 0; i < a.size(); ++i)

@@ -28,7 +28,7 @@ class StandIn : public testing::TestWithParam<std::tuple<const Kernels*, TileTyp
   // Checks that the stand-in and scalar agree on all rows.
   testing::AssertionResult EqualsScalar(const AlignedBytes& tiles, int n_tiles, const Rows& rows,
                                         Range range, bool accumulate) const {
-    return SameBits(
+    return IdenticalBits(
         Multiply(function(), type(), tiles, n_tiles, rows, 0, rows.n, range, accumulate),
         Multiply(Isa::kScalar, type(), tiles, n_tiles, rows, 0, rows.n, range, accumulate));
   }

@@ -150,16 +150,16 @@ class Ranks(unittest.TestCase):
             if status == 200:
                 self.assertEqual({choice["text"] for choice in reply["choices"]}, {right})
         self.assertIn(200, {status for status, _ in found}, found)
-        self.assertEqual(lead.wait(30), 0, self.log("lead"))
+        self.assertEqual(lead.wait(900), 0, self.log("lead"))
         self.signal_first(worker, signal.SIGTERM)
-        worker.wait(30)
+        worker.wait(900)
 
     def test_a_worker_that_dies_ends_the_lead_which_can_be_started_again(self):
         worker = self.worker()
         lead = self.lead()
         self.await_health(lead)
         self.end(worker)
-        self.assertNotEqual(lead.wait(30), 0)
+        self.assertNotEqual(lead.wait(900), 0)
         self.assertRegex(self.log("lead"), f"rank 1 on worker|{WORKER}")
         lead = self.lead()  # it waits for the worker
         time.sleep(1)

@@ -676,7 +676,7 @@ class OwnServers(unittest.TestCase):
         time.sleep(0.1)
         self.assertIsNone(server.process.poll())
         server.process.send_signal(signal.SIGINT)
-        self.assertEqual(server.wait(20), 130)
+        self.assertEqual(server.wait(), 130)
         self.assertEqual(events(response.read())[-1]["error"]["code"], "stopped")
         self.assertEqual(waiting.getresponse().status, 503)
         connection.close()

@@ -40,7 +40,7 @@ Known NaiveSuffixFollower(const Tokens& text, const Texts& source) {
   return {};
 }
 
-Tokens RandomText(std::mt19937& random, unsigned alphabet, std::size_t n) {
+Tokens RandomTextFor(std::mt19937& random, unsigned alphabet, std::size_t n) {
   Tokens text;
   std::size_t from = 0;
   while (text.size() < n) {
@@ -55,7 +55,7 @@ Tokens RandomText(std::mt19937& random, unsigned alphabet, std::size_t n) {
 TEST(SuffixAutomaton, KnowsWhatANaiveScanOfOneTextKnows) {
   std::mt19937 random(1);
   for (unsigned round = 0; round < 40; ++round) {
-    const Tokens text = RandomText(random, 1 + round % 6, 20 + 8 * round);
+    const Tokens text = RandomTextFor(random, 1 + round % 6, 20 + 8 * round);
     SuffixAutomaton automaton;
     Tokens so_far;
     for (const Token t : text) {
@@ -80,12 +80,12 @@ TEST(SuffixAutomaton, KnowsWhatANaiveScanOfSeveralTextsKnows) {
     Texts source;
     for (unsigned i = 0; i < 1 + round % 5; ++i) {
       automaton.StartText();
-      source.push_back(RandomText(random, 1 + round % 5, 1 + random() % 90));
+      source.push_back(RandomTextFor(random, 1 + round % 5, 1 + random() % 90));
       for (const Token t : source.back()) automaton.Add(t);
     }
     SuffixAutomaton::Match match;
     Tokens text;
-    for (const Token t : RandomText(random, 1 + round % 5, 200)) {
+    for (const Token t : RandomTextFor(random, 1 + round % 5, 200)) {
       text.push_back(t);
       match = automaton.Advance(match, t);
       const Known expected = NaiveSuffixFollower(text, source);
@@ -225,7 +225,7 @@ void CompareWithNaive(const SuffixSettings& settings, unsigned seed, float p_min
             {other.text.begin() + static_cast<std::ptrdiff_t>(other.n_prompt), other.text.end()});
         other.text.clear(), other.n_prompt = 0;
       }
-      s.text = RandomText(random, 4, 1 + random() % 40);
+      s.text = RandomTextFor(random, 4, 1 + random() % 40);
       s.n_prompt = s.text.size();
       s.running = true;
       Begin(drafter, seq, s.text, 500, p_min);

@@ -43,7 +43,7 @@ class ModelBench {
   }
 };
 
-Drafts Proposed(DraftModel& drafter, SeqId seq, int n) {
+Drafts ProposedByModel(DraftModel& drafter, SeqId seq, int n) {
   return draft::Proposed(drafter, seq, n, kModelVocabulary);
 }
 
@@ -56,7 +56,7 @@ TEST(DraftModel, DraftsTheLikeliestTokensOfItsNetworkAtTemperature0) {
   const auto drafter = bench.Make();
   std::vector<Token> text = {5, 9, 200};
   ModelBench::Begin(*drafter, 1, text, 0);
-  const Drafts drafts = Proposed(*drafter, 1, kModelMaxDraft);
+  const Drafts drafts = ProposedByModel(*drafter, 1, kModelMaxDraft);
   ASSERT_EQ(drafts.tokens.size(), std::size_t{kModelMaxDraft});
   const model::FakeRunner network({.vocabulary = kModelVocabulary});
   for (const Token token : drafts.tokens) {
@@ -86,10 +86,10 @@ TEST(DraftModel, HoldsTheCommittedTextAfterAnyAcceptsAndRejects) {
       const int asked = static_cast<int>(random() % (kModelMaxDraft + 1));
       Drafts drafts;
       if (asked > 0) {
-        drafts = Proposed(*drafter, seq, asked);
+        drafts = ProposedByModel(*drafter, seq, asked);
         const auto fresh = bench.Make();
         ModelBench::Begin(*fresh, seq, text, temperature);
-        ASSERT_TRUE(Proposed(*fresh, seq, asked) == drafts) << round;
+        ASSERT_TRUE(ProposedByModel(*fresh, seq, asked) == drafts) << round;
       }
       const int m = static_cast<int>(drafts.tokens.size());
       ASSERT_EQ(m, asked);
@@ -144,7 +144,7 @@ TEST(DraftModel, DraftsThePairsOfAnotherVocabulary) {
   const auto drafter = bench.Make(SharedTokens(map), kOwnVocabulary);
   std::vector<Token> text = {5, 14, 200};
   ModelBench::Begin(*drafter, 1, text, 0);
-  const Drafts drafts = Proposed(*drafter, 1, kModelMaxDraft);
+  const Drafts drafts = ProposedByModel(*drafter, 1, kModelMaxDraft);
   ASSERT_EQ(drafts.tokens.size(), std::size_t{kModelMaxDraft});
   const model::FakeRunner network({.vocabulary = kOwnVocabulary});
   for (const Token token : drafts.tokens) {
@@ -175,10 +175,10 @@ TEST(DraftModel, ReadsAnotherVocabularyAfterAnyAcceptsAndRejects) {
         const int asked = static_cast<int>(random() % (kModelMaxDraft + 1));
         Drafts drafts;
         if (asked > 0) {
-          drafts = Proposed(*drafter, 0, asked);
+          drafts = ProposedByModel(*drafter, 0, asked);
           const auto fresh = bench.Make(SharedTokens(map), kOwnVocabulary);
           ModelBench::Begin(*fresh, 0, text, temperature);
-          ASSERT_TRUE(Proposed(*fresh, 0, asked) == drafts) << text.size();
+          ASSERT_TRUE(ProposedByModel(*fresh, 0, asked) == drafts) << text.size();
           for (const Token token : drafts.tokens) ASSERT_EQ(token % 3, 0);
           const int length = static_cast<int>(OwnTokens(*map, text).size());
           const int want = length == 0 ? 0 : std::clamp(kModelPositions - length + 1, 0, asked);

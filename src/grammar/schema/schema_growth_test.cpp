@@ -40,7 +40,7 @@ struct Case {
 };
 
 template <typename Convert>
-void ExpectLinear(const std::vector<Case>& cases, const Convert& convert) {
+void ExpectLinearSchema(const std::vector<Case>& cases, const Convert& convert) {
   for (const Case& c : cases)
     foretoken::ExpectLinear(c.name, c.sizes, [&](std::size_t n) {
       return [&convert, text = c.text_of(n)] { (void)convert(text); };
@@ -48,7 +48,7 @@ void ExpectLinear(const std::vector<Case>& cases, const Convert& convert) {
 }
 
 TEST(RegexGrowth, GrowsWithTheSizeAlone) {
-  ExpectLinear(
+  ExpectLinearSchema(
       {
           {"ranges of a class", [](std::size_t n) { return "[" + PartTimes(n, Character) + "]"; }},
           {"ranges of a negated class",
@@ -85,7 +85,7 @@ std::string Properties(std::size_t n, const TextOf& schema, std::string_view mor
 
 TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
   const TextOf string = [](std::size_t) { return R"({"type":"string"})"; };
-  ExpectLinear(
+  ExpectLinearSchema(
       {
           {"properties", [&](std::size_t n) { return Properties(n, string); }, {1000, 4000}},
           {"required properties",

@@ -23,20 +23,20 @@ constexpr const char* kParts[] = {"a",          " ",    "\n",    "7",       "!",
                                   " a",         " \n",  "a's'S", "\u4e16a", "<s>",      "<s",
                                   "\r\n ",      "ab",   "abc",   "the ",    "<|x|><|x", "\x01"};
 
-void ExpectLinear(const std::string& name,
-                  const std::function<std::function<void()>(std::size_t)>& prepare) {
+void ExpectLinearEncoding(const std::string& name,
+                          const std::function<std::function<void()>(std::size_t)>& prepare) {
   foretoken::ExpectLinear(name, kTextSizes, prepare);
 }
 
 void ExpectLinearCoding(const std::string& name, const Tokenizer& tokenizer) {
   for (const char* const part : kParts) {
-    ExpectLinear(name + " encodes " + part, [&](std::size_t size) {
+    ExpectLinearEncoding(name + " encodes " + part, [&](std::size_t size) {
       return [&tokenizer, text = Repeated(part, size)] { Encode(tokenizer, text, true); };
     });
   }
   std::string all;
   for (const char* const part : kParts) all += part;
-  ExpectLinear(name + " decodes", [&](std::size_t size) {
+  ExpectLinearEncoding(name + " decodes", [&](std::size_t size) {
     return [&tokenizer, tokens = Encode(tokenizer, Repeated(all, size), true)] {
       tokenizer.Decode(tokens, true);
     };
@@ -97,7 +97,7 @@ TEST(TokenizerGrowth, TextsAreComposed) {
   ExpectLinearCoding("composing", *tokenizer);
   // Marks in an order that is not the canonical one, all on one letter.
   for (const char* const part : {"\u0301\u0323", "\u0323\u0301", "\u0301", "e\u0301", "\u1100"})
-    ExpectLinear(std::string("composing ") + part, [&](std::size_t size) {
+    ExpectLinearEncoding(std::string("composing ") + part, [&](std::size_t size) {
       return [&tokenizer, text = "e" + Repeated(part, size)] { Encode(*tokenizer, text); };
     });
 }
@@ -158,13 +158,13 @@ TEST(TokenizerGrowth, ConversationsAreWritten) {
   const auto chat = ChatTemplate::Choose({}, {.chat_template = "chatml"});
   ASSERT_TRUE(chat);
   for (const char* const part : {"a", " ", "\n", "<think>", "<|im_start|>", "\u3000"})
-    ExpectLinear(std::string("a conversation of ") + part, [&](std::size_t size) {
+    ExpectLinearEncoding(std::string("a conversation of ") + part, [&](std::size_t size) {
       const std::vector<ChatMessage> messages = {{"user", Repeated(part, size)}};
       return [&, messages] {
         [[maybe_unused]] const auto tokens = EncodeChat(*chat, *tokenizer, messages, {});
       };
     });
-  ExpectLinear("a conversation of many messages", [&](std::size_t size) {
+  ExpectLinearEncoding("a conversation of many messages", [&](std::size_t size) {
     std::vector<ChatMessage> messages;
     for (std::size_t i = 0; i < size / 16; ++i)
       messages.push_back({i % 2 == 0 ? "user" : "assistant", "a"});

@@ -36,7 +36,7 @@ const std::map<int, std::string> kRespelled = {
 const std::map<std::int32_t, float> kFavoured = {{2, 1.0F},   {265, 4.0F}, {301, 4.0F}, {305, 4.5F},
                                                  {319, 4.0F}, {299, 3.5F}, {270, 3.5F}};
 
-struct Pair {
+struct VocabularyPair {
   std::string name, draft, method;
   int vocabulary = kPairVocabulary;
   bool respelled = false;
@@ -57,14 +57,15 @@ const std::string& Target() {
 }
 
 // A draft model whose tokens behind the bytes are the target's, five ids further, as far as it has them.
-Pair OtherVocabulary(const std::string& name, int vocabulary) {
+VocabularyPair OtherVocabulary(const std::string& name, int vocabulary) {
   const std::vector<std::string> texts = fixtures::MakeTinyVocabulary(vocabulary).tokens;
   constexpr int kFirst = 259;
   auto options = Options(vocabulary, {});
   for (int id = kFirst; id < vocabulary; ++id)
     options.respelled[id] =
         texts[static_cast<std::size_t>(kFirst + (id - kFirst + 5) % (vocabulary - kFirst))];
-  Pair pair{name, fixtures::WriteTinyModel(Folder(), options), "standalone", vocabulary, true};
+  VocabularyPair pair{name, fixtures::WriteTinyModel(Folder(), options), "standalone", vocabulary,
+                      true};
   const auto target = ModelFile::Open(Target()), draft = ModelFile::Open(pair.draft);
   const auto map = (*target)->MapTokens(**draft);
   pair.shared.emplace();
@@ -72,9 +73,9 @@ Pair OtherVocabulary(const std::string& name, int vocabulary) {
   return pair;
 }
 
-const std::vector<Pair>& Pairs() {
-  static const std::vector<Pair> pairs = [] {
-    std::vector<Pair> made;
+const std::vector<VocabularyPair>& Pairs() {
+  static const std::vector<VocabularyPair> pairs = [] {
+    std::vector<VocabularyPair> made;
     for (const auto& [name, vocabulary, respelled] :
          {std::tuple{"shorter", 300, false}, std::tuple{"longer", 345, false},
           std::tuple{"respelled", kPairVocabulary, true}, std::tuple{"both", 303, true},
@@ -97,7 +98,8 @@ const std::vector<Pair>& Pairs() {
   return pairs;
 }
 
-EngineOptions OptionsOf(const Pair& pair, VerifyStrategy strategy = VerifyStrategy::kAuto) {
+EngineOptions OptionsOf(const VocabularyPair& pair,
+                        VerifyStrategy strategy = VerifyStrategy::kAuto) {
   return {.model = Target(),
           .draft_model = pair.draft,
           .speculative = {.method = pair.method, .strategy = strategy, .controller = "fixed"},
@@ -131,7 +133,7 @@ void ExpectSameAsPlain(const Completion& plain, const Completion& drafted) {
 
 // Texts at temperature 0 and, by sample-match, above: bit for bit those of plain decoding.
 TEST(Vocabularies, ADrafterOfAnotherOneChangesNoBit) {
-  for (const Pair& pair : Pairs()) {
+  for (const VocabularyPair& pair : Pairs()) {
     SCOPED_TRACE(pair.name + ", " + pair.method);
     const auto engine = OpenVocabularies(OptionsOf(pair));
     ASSERT_TRUE(engine);
@@ -188,7 +190,7 @@ PairSample DrawPair(Engine& engine, std::uint64_t first_id, int n, bool speculat
 
 // The largest ratio of chi-square to its bound; above 1 the samples differ. By chance that happens
 // in one of 100,000 runs of all these tests.
-double Difference(const PairSample& a, const PairSample& b) {
+double DistanceOf(const PairSample& a, const PairSample& b) {
   static const double z = NormalQuantile(1e-5 / (6 * 15));
   double worst = 0;
   for (std::size_t i = 0; i < a.histograms.size(); ++i) {
@@ -205,14 +207,14 @@ TEST(Vocabularies, TheDistributionStaysTheTargets) {
       DrawPair(*OpenVocabularies(OptionsOf(Pairs().front())), 0, kPlain, false);
   std::uint64_t first_id = 100'000;
   double least_control = 1e9;
-  for (const Pair& pair : Pairs()) {
+  for (const VocabularyPair& pair : Pairs()) {
     if (pair.method != "standalone") continue;
     for (const auto strategy :
          {VerifyStrategy::kResidual, VerifyStrategy::kBlock, VerifyStrategy::kTargetProbability}) {
       const auto engine = OpenVocabularies(OptionsOf(pair, strategy));
       ASSERT_TRUE(engine);
       const PairSample sample = DrawPair(*engine, first_id += 100'000, kSpeculative, true);
-      EXPECT_LT(Difference(plain, sample), 1) << pair.name << ", " << Name(strategy);
+      EXPECT_LT(DistanceOf(plain, sample), 1) << pair.name << ", " << Name(strategy);
       EXPECT_GT(sample.accepted, kSpeculative / 5) << pair.name << ", " << Name(strategy);
     }
     // The negative control: without the residual, tokens that the drafter cannot draft are too
@@ -221,18 +223,18 @@ TEST(Vocabularies, TheDistributionStaysTheTargets) {
     biased.speculative.skip_sample_adjustment = true;
     const PairSample sample =
         DrawPair(*OpenVocabularies(std::move(biased)), first_id += 100'000, kSpeculative, true);
-    least_control = std::min(least_control, Difference(plain, sample));
+    least_control = std::min(least_control, DistanceOf(plain, sample));
   }
   EXPECT_GT(least_control, 1);
 }
 
 TEST(Vocabularies, WhatIsNotSharedIsNamed) {
-  const auto notice = [](const Pair& pair) {
+  const auto notice = [](const VocabularyPair& pair) {
     const auto engine = OpenVocabularies(OptionsOf(pair));
     const auto& notices = engine->summary().notices;
     return notices.empty() ? "" : notices.front();
   };
-  for (const Pair& pair : Pairs()) {
+  for (const VocabularyPair& pair : Pairs()) {
     if (pair.method != "standalone") continue;
     const std::string text = notice(pair);
     if (pair.name == "shorter")
@@ -258,7 +260,7 @@ TEST(Vocabularies, OfAnotherFamilyNeedAMap) {
     auto options = Options(vocabulary, {});
     for (int i = 0; i < n_respelled; ++i)
       options.respelled[5 * i] = "<|" + std::to_string(i) + "|>";
-    const Pair pair{"", fixtures::WriteTinyModel(Folder(), options), "standalone"};
+    const VocabularyPair pair{"", fixtures::WriteTinyModel(Folder(), options), "standalone"};
     const auto engine = OpenVocabularies(OptionsOf(pair));
     return engine->summary().notices.empty() ? "" : engine->summary().notices.front();
   };
@@ -269,13 +271,13 @@ TEST(Vocabularies, OfAnotherFamilyNeedAMap) {
   EXPECT_NE(notice(400, 33).find(kMapped), std::string::npos);
 
   auto options = Options(287, {});
-  const Pair head{"",
-                  fixtures::WriteTinyHead(Folder(), {.target = options,
-                                                     .eagle = true,
-                                                     .layers = {0, 0, 1},
-                                                     .own_output = true,
-                                                     .own_embedding = true}),
-                  "eagle"};
+  const VocabularyPair head{"",
+                            fixtures::WriteTinyHead(Folder(), {.target = options,
+                                                               .eagle = true,
+                                                               .layers = {0, 0, 1},
+                                                               .own_output = true,
+                                                               .own_embedding = true}),
+                            "eagle"};
   const auto refused = Engine::Open(OptionsOf(head));
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("320 and 287 tokens, of which 287 are shared; 90 %"),
@@ -284,7 +286,7 @@ TEST(Vocabularies, OfAnotherFamilyNeedAMap) {
 
 // A reduced output head keeps shared tokens only.
 TEST(Vocabularies, AReducedOutputHeadKeepsSharedTokens) {
-  for (const Pair& pair : Pairs()) {
+  for (const VocabularyPair& pair : Pairs()) {
     if (pair.method != "standalone") continue;
     EngineOptions options = OptionsOf(pair);
     options.speculative.draft_vocabulary = pair.shared ? 290 : 310;

@@ -15,7 +15,7 @@ std::string BundledModel(const char* name) {
   return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
 }
 
-SpeculationStats Generated(const char* controller, double rate) {
+SpeculationStats GeneratedAtRate(const char* controller, double rate) {
   EngineOptions options;
   options.model = BundledModel("9m-q8_0");
   options.draft_model = BundledModel("1m-draft-q8_0");
@@ -81,7 +81,7 @@ class SyntheticRate : public testing::TestWithParam<const char*> {
 
 TEST_P(SyntheticRate, IsTheMeanOfAcceptedOverDrafted) {
   for (const double rate : {.3, .6, .9}) {
-    const SpeculationStats stats = Generated(GetParam(), rate);
+    const SpeculationStats stats = GeneratedAtRate(GetParam(), rate);
     // What the cost model drafts depends on the machine, and may be nothing. by-text is the cost
     // model with costs that follow from the sizes of the files.
     const bool measures = GetParam() == std::string("cost-model");
