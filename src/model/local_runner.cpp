@@ -176,13 +176,15 @@ std::int64_t ScratchBytes(const ModelConfig& config, const RunnerOptions& option
 
 LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options,
                          const kernels::Kernels& kernels, ThreadPool& pool, Weights weights,
-                         CacheMemory cache, CacheMemory* of_target)
+                         CacheMemory cache, const OfTarget& of_target)
     : config_(config),
       pool_(pool),
       weights_(std::move(weights)),
       cache_(std::move(cache)),
-      read_cache_(of_target != nullptr ? *of_target : cache_),
-      states_(StateLayers(config, options.division), options.state),
+      read_cache_(of_target.cache != nullptr ? *of_target.cache : cache_),
+      own_states_(StateLayers(config, options.division),
+                  of_target.states != nullptr ? StateOptions() : options.state),
+      states_(of_target.states != nullptr ? *of_target.states : own_states_),
       scratch_(config, options.max_rows, options.max_logit_rows, pool.size(),
                options.division.size()),
       ranks_(options.ranks != nullptr ? *options.ranks : alone_),
@@ -222,7 +224,7 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::Load(const formats::Checkpoint
   FORETOKEN_TRY(Weights weights, Weights::Load(checkpoint, config, options.output_tokens,
                                                options.division, pool, load));
   return std::unique_ptr<LocalRunner>(
-      new LocalRunner(config, options, kernels, pool, std::move(weights), std::move(cache)));
+      new LocalRunner(config, options, kernels, pool, std::move(weights), std::move(cache), {}));
 }
 
 Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(const formats::Checkpoint& checkpoint,
@@ -246,9 +248,26 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(const formats::Checkp
   RunnerOptions divided = options;
   divided.division = division;
   divided.ranks = division.size() == 1 ? nullptr : &target.ranks_;
-  return std::unique_ptr<LocalRunner>(new LocalRunner(own, divided, kernels, pool,
-                                                      std::move(weights), std::move(cache),
-                                                      reads_cache ? &target.read_cache_ : nullptr));
+  return std::unique_ptr<LocalRunner>(
+      new LocalRunner(own, divided, kernels, pool, std::move(weights), std::move(cache),
+                      {.cache = reads_cache ? &target.read_cache_ : nullptr}));
+}
+
+Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadCopy(const formats::Checkpoint& checkpoint,
+                                                           const RunnerOptions& options,
+                                                           const CopyTypes& types,
+                                                           const kernels::Kernels& kernels,
+                                                           ThreadPool& pool, LocalRunner& target,
+                                                           const LoadOptions& load) {
+  FORETOKEN_TRY(CacheMemory none, CacheMemory::Create({}, {}));
+  FORETOKEN_TRY(Weights weights, Weights::LoadCopy(checkpoint, target.config_, target.weights_,
+                                                   types, target.division_, pool, load));
+  RunnerOptions own = options;
+  own.division = target.division_;
+  own.ranks = target.division_.size() == 1 ? nullptr : &target.ranks_;
+  return std::unique_ptr<LocalRunner>(
+      new LocalRunner(target.config_, own, kernels, pool, std::move(weights), std::move(none),
+                      {.cache = &target.read_cache_, .states = &target.states_}));
 }
 
 void LocalRunner::KeepFeatures(const FeatureRequest& request) {

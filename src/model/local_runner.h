@@ -70,6 +70,15 @@ class LocalRunner final : public Runner {
       const RunnerOptions& options, const kernels::Kernels& kernels, ThreadPool& pool,
       LocalRunner& target);
 
+  // A copy of `target` with fewer bits (weights/copy_types.h). Its passes read the target's cache and
+  // states, and write keys, values and inputs of their rows there, which the target's next pass of these
+  // positions writes over. options: max_rows and max_logit_rows; all else is the target's. The target
+  // and its checkpoint must outlive it. Errors: those of Weights.
+  [[nodiscard]] static Result<std::unique_ptr<LocalRunner>> LoadCopy(
+      const formats::Checkpoint& checkpoint, const RunnerOptions& options, const CopyTypes& types,
+      const kernels::Kernels& kernels, ThreadPool& pool, LocalRunner& target,
+      const LoadOptions& load);
+
   const PassResult& Run(const Pass& pass) noexcept override;
   void KeepFeatures(const FeatureRequest& request) override;
   void ClearBlocks(std::span<const std::int32_t> blocks) noexcept override;
@@ -82,9 +91,14 @@ class LocalRunner final : public Runner {
   [[nodiscard]] Status QuickCheckFiles() const { return weights_.QuickCheckFiles(); }
 
  private:
+  // What it uses of its target; null: its own.
+  struct OfTarget {
+    CacheMemory* cache = nullptr;
+    StateMemory* states = nullptr;
+  };
   LocalRunner(const ModelConfig& config, const RunnerOptions& options,
               const kernels::Kernels& kernels, ThreadPool& pool, Weights weights, CacheMemory cache,
-              CacheMemory* of_target = nullptr);
+              const OfTarget& of_target);
   void Check(const Pass& pass) const noexcept;
   bool HasCertainties(const Pass& pass) const noexcept;
   int RunOnTeam(const Pass& pass) noexcept;
@@ -97,7 +111,8 @@ class LocalRunner final : public Runner {
   Weights weights_;
   CacheMemory cache_;
   CacheMemory& read_cache_;  // that passes use: its own, or the target's
-  StateMemory states_;
+  StateMemory own_states_;
+  StateMemory& states_;  // that passes use, as of the cache
   Scratch scratch_;
   comm::Alone alone_;
   comm::Ranks& ranks_;

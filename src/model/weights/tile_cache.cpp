@@ -174,7 +174,13 @@ const std::byte* TileMemory::data() const noexcept {
 
 TileCache TileCache::ForRank(int rank, int n_ranks) const {
   TileCache cache = *this;
-  if (n_ranks > 1) cache.part_ = fmt::format("-{}of{}", rank + 1, n_ranks);
+  if (n_ranks > 1) cache.part_ += fmt::format("-{}of{}", rank + 1, n_ranks);
+  return cache;
+}
+
+TileCache TileCache::ForCopy(std::string_view name) const {
+  TileCache cache = *this;
+  cache.part_ += fmt::format("-copy.{}", name);
   return cache;
 }
 

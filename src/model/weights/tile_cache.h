@@ -107,6 +107,9 @@ class TileCache {
   // their own, so that ranks may share a folder.
   TileCache ForRank(int rank, int n_ranks) const;
 
+  // The same folder, for a copy of each model with fewer bits (copy_types.h). name: of its type.
+  TileCache ForCopy(std::string_view name) const;
+
   // The tiles kept for the model file at `model_path` under this key, read-only. Empty if there are
   // none that can be trusted, or if on_progress stopped it. Costs one pass over them, on all threads
   // of the pool. on_progress gets the number of bytes that were read; false stops.
@@ -133,7 +136,7 @@ class TileCache {
 
   std::string folder_;
   std::uint64_t limit_bytes_ = 0;
-  std::string part_;  // of a rank, in the names of files; or ""
+  std::string part_;  // of a rank or a copy, in the names of files; or ""
 };
 
 }  // namespace foretoken::model

@@ -249,6 +249,8 @@ TEST(TileFileNames, HaveTheHashOfTheModelsPath) {
   const std::uint64_t hash = HashOf(std::string("/some/where-1.gguf"));
   EXPECT_EQ(PathHashIn(TileFileName("/some/where-1.gguf", "")), hash);
   EXPECT_EQ(PathHashIn(TileFileName("/some/where-1.gguf", "-2of14")), hash);
+  for (const char* part : {"-copy.Q2_K", "-copy.Q2_K.Q4_K-2of14"})
+    EXPECT_EQ(PathHashIn(TileFileName("/some/where-1.gguf", part)), hash) << part;
   EXPECT_EQ(PathHashIn("a-00000000000000ff.tiles"), 255u);
   for (const char* other :
        {"", ".tiles", "a.tiles", "a-.tiles", "a-0123.tiles", "a-0123456789abcdeg.tiles",

@@ -62,6 +62,7 @@ std::optional<std::uint64_t> PathHashIn(std::string_view file_name) {
   };
   std::string_view digits = take_last();
   if (IsPart(digits)) digits = take_last();
+  if (digits.starts_with("copy.")) digits = take_last();
   std::uint64_t hash = 0;
   const char* const end = digits.data() + digits.size();
   const auto parsed = std::from_chars(digits.data(), end, hash, 16);

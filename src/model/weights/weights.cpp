@@ -39,6 +39,26 @@ Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const M
   return weights;
 }
 
+Result<Weights> Weights::LoadCopy(const formats::Checkpoint& checkpoint, const ModelConfig& config,
+                                  const Weights& network, const CopyTypes& types,
+                                  const Division& division, ThreadPool& pool,
+                                  const LoadOptions& options) {
+  Weights weights;
+  NetworkPlan plan(checkpoint, config, division, weights, types);
+  FORETOKEN_CHECK_OK(plan.Plan(network.output_tokens));
+  FORETOKEN_CHECK_OK(WeightsLoader(plan, weights, &network).Fill(pool, options));
+  return weights;
+}
+
+Result<std::int64_t> Weights::CopyBytes(const formats::Checkpoint& checkpoint,
+                                        const ModelConfig& config, const CopyTypes& types,
+                                        const Division& division) {
+  Weights weights;
+  NetworkPlan plan(checkpoint, config, division, weights, types);
+  FORETOKEN_CHECK_OK(plan.Plan({}));
+  return static_cast<std::int64_t>(plan.tile_bytes());
+}
+
 Status Weights::Check(const formats::Checkpoint& checkpoint, const ModelConfig& config) {
   Weights weights;
   return NetworkPlan(checkpoint, config, {}, weights).Plan({});

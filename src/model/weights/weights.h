@@ -15,6 +15,7 @@
 #include "formats/checkpoint.h"
 #include "model/config.h"
 #include "model/ranks/division.h"
+#include "model/weights/copy_types.h"
 #include "model/weights/embedding_table.h"
 #include "model/weights/linear.h"
 #include "model/weights/tile_cache.h"
@@ -184,6 +185,19 @@ class Weights {
                                                 const ModelConfig& target_config,
                                                 std::span<const std::int32_t> reduced_tokens,
                                                 const Division& division, ThreadPool& pool);
+
+  // A copy of a network with fewer bits (copy_types.h), made of the same file. The network's embedding,
+  // and the tiles of the matrices that remain as they are, are used, so the network's weights and
+  // checkpoint must outlive the copy's. division, output_tokens: the network's. Errors: those of Load.
+  [[nodiscard]] static Result<Weights> LoadCopy(const formats::Checkpoint& checkpoint,
+                                                const ModelConfig& config, const Weights& network,
+                                                const CopyTypes& types, const Division& division,
+                                                ThreadPool& pool, const LoadOptions& options);
+  // What its own tiles take, in bytes.
+  [[nodiscard]] static Result<std::int64_t> CopyBytes(const formats::Checkpoint& checkpoint,
+                                                      const ModelConfig& config,
+                                                      const CopyTypes& types,
+                                                      const Division& division);
 
   // Only the checks of Load, for callers that read the tensors themselves.
   [[nodiscard]] static Status Check(const formats::Checkpoint& checkpoint,

@@ -16,16 +16,8 @@ namespace foretoken::model {
 Status WeightsLoader::Fill(ThreadPool& pool, const LoadOptions& options) {
   const TileCache given = options.cache != nullptr ? *options.cache : TileCache(),
                   cache = given.ForRank(plan_.division().rank(), plan_.division().size());
-  if (plan_.embedding() != nullptr)
-    weights_.embedding_ =
-        std::make_shared<EmbeddingTable>(plan_.checkpoint(), *plan_.embedding(), pool);
-  if (plan_.second_embedding() != nullptr)
-    weights_.second_embedding_ =
-        std::make_shared<EmbeddingTable>(plan_.checkpoint(), *plan_.second_embedding(), pool);
-  if (plan_.third_embedding() != nullptr)
-    weights_.third_embedding_ =
-        std::make_shared<EmbeddingTable>(plan_.checkpoint(), *plan_.third_embedding(), pool);
-  NoteWidened(options);
+  TakeShared(pool);
+  if (network_ == nullptr) NoteWidened(options);
   const std::uint64_t key = Key();
   auto kept = cache.Find(
       plan_.checkpoint().path(), key, plan_.tile_bytes(), pool,
@@ -33,10 +25,11 @@ Status WeightsLoader::Fill(ThreadPool& pool, const LoadOptions& options) {
   if (kept) {
     weights_.tiles_ = std::move(*kept);
     for (const MatrixJob& job : plan_.jobs())
-      job.linear->tiles = weights_.tiles_.data() + job.offset;
+      if (!job.own_of_network) job.linear->tiles = weights_.tiles_.data() + job.offset;
     // Where experts are paged, the disk is for them: nobody reads the model again.
     for (const MatrixJob& job : plan_.jobs()) {
       if (options.paged) break;
+      if (job.own_of_network) continue;
       const auto places = job.tensor->places();
       weights_.sources_.insert(weights_.sources_.end(), places.begin(), places.end());
     }
@@ -49,6 +42,24 @@ Status WeightsLoader::Fill(ThreadPool& pool, const LoadOptions& options) {
     if (auto* const experts = std::get_if<ExpertsWeights>(&layer.feed_forward))
       experts->paged = options.paged;
   return {};
+}
+
+void WeightsLoader::TakeShared(ThreadPool& pool) {
+  if (network_ != nullptr) {
+    weights_.embedding_ = network_->embedding_;
+    weights_.second_embedding_ = network_->second_embedding_;
+    for (const MatrixJob& job : plan_.jobs())
+      if (job.own_of_network) job.linear->tiles = network_->tiles_.data() + job.offset;
+    return;
+  }
+  // A head without one of its own has its target's already.
+  const auto make = [&](const formats::TensorView* tensor, std::shared_ptr<EmbeddingTable>& table) {
+    if (tensor != nullptr)
+      table = std::make_shared<EmbeddingTable>(plan_.checkpoint(), *tensor, pool);
+  };
+  make(plan_.embedding(), weights_.embedding_);
+  make(plan_.second_embedding(), weights_.second_embedding_);
+  make(plan_.third_embedding(), weights_.third_embedding_);
 }
 
 void WeightsLoader::NoteWidened(const LoadOptions& options) const {
@@ -103,6 +114,7 @@ void WeightsLoader::Repack(ThreadPool& pool, const LoadOptions& options) {
   std::size_t done_bytes = 0;
   source_hashes_.clear();
   for (const MatrixJob& job : plan_.jobs()) {
+    if (job.own_of_network) continue;
     std::byte* tiles = weights_.tiles_.data() + job.offset;
     model::Repack(job, pool, tiles);
     // No file keeps a head's tiles, so nobody asks for the hash of its target's tensor.

@@ -17,14 +17,18 @@ namespace foretoken::model {
 
 class WeightsLoader {
  public:
-  // weights: those that were planned into. Both must outlive the loader.
-  WeightsLoader(const NetworkPlan& plan, Weights& weights) : plan_(plan), weights_(weights) {}
+  // weights: those that were planned into. network: of which they are a copy, or null. All must outlive
+  // the loader.
+  WeightsLoader(const NetworkPlan& plan, Weights& weights, const Weights* network = nullptr)
+      : plan_(plan), weights_(weights), network_(network) {}
 
   // Takes the tiles from the cache, or repacks them and gives them to it. Error: the file changed
   // meanwhile.
   [[nodiscard]] Status Fill(ThreadPool& pool, const LoadOptions& options);
 
  private:
+  // The embedding tables, and the tiles that are the network's own.
+  void TakeShared(ThreadPool& pool);
   // Tells what the types cost that are kept in a wider form.
   void NoteWidened(const LoadOptions& options) const;
   Status FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
@@ -38,6 +42,7 @@ class WeightsLoader {
 
   const NetworkPlan& plan_;
   Weights& weights_;
+  const Weights* const network_;
   bool stopped_ = false;
   std::vector<std::uint64_t> source_hashes_;  // of the places of each job's tensor
 };

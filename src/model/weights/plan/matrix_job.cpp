@@ -7,6 +7,7 @@
 
 #include "kernels/repack.h"
 #include "tensor/dtype.h"
+#include "tensor/quantize.h"
 
 namespace foretoken::model {
 
@@ -105,9 +106,57 @@ void RepackColumns(const MatrixJob& job, int begin, int end, std::byte* tiles) n
   }
 }
 
+// What a thread needs to write tiles of another type: a row of numbers, and the rows of one tile.
+struct Converted {
+  std::vector<float> row;
+  std::vector<std::byte> rows;
+};
+
+// What no type holds becomes a number: a copy only drafts.
+void MakeFinite(std::span<float> row) noexcept {
+  constexpr float kMost = 30000;
+  for (float& x : row) x = x != x ? 0.0f : std::clamp(x, -kMost, kMost);
+}
+
+// Writes the tiles [begin, end) of all parts together in the job's other type.
+void ConvertTiles(const MatrixJob& job, int begin, int end, Converted& scratch,
+                  std::byte* tiles) noexcept {
+  const Linear& linear = *job.linear;
+  const std::size_t row_bytes = RowBytes(tensor::InfoOf(*job.as), linear.k),
+                    strip_bytes = kernels::StripBytes(linear.type, linear.k);
+  for (int at = begin; at < end; ++at) {
+    const int part = at / linear.n_tiles, first = at % linear.n_tiles * tensor::kTileOutputs;
+    const int n = std::min(tensor::kTileOutputs, linear.n_out - first);
+    for (int i = 0; i < n; ++i) {
+      const std::int64_t row = job.rows.empty() ? FirstRow(job, part) + first + i
+                                                : job.rows[static_cast<std::size_t>(first + i)];
+      tensor::Dequantize(TypeOf(job), job.tensor->Row(row), linear.k, scratch.row.data());
+      MakeFinite(scratch.row);
+      tensor::Quantize(*job.as, scratch.row.data(), linear.k,
+                       scratch.rows.data() + static_cast<std::size_t>(i) * row_bytes);
+    }
+    kernels::Repack(*job.as, scratch.rows.data(), n, linear.k, 0, 1,
+                    tiles + static_cast<std::size_t>(at) * strip_bytes);
+  }
+}
+
+void Convert(const MatrixJob& job, ThreadPool& pool, std::byte* tiles) {
+  const Linear& linear = *job.linear;
+  const Converted empty = {
+      std::vector<float>(static_cast<std::size_t>(linear.k)),
+      std::vector<std::byte>(RowBytes(tensor::InfoOf(*job.as), linear.k) * tensor::kTileOutputs)};
+  std::vector<Converted> scratch(static_cast<std::size_t>(pool.size()), empty);
+  pool.Run([&](int thread) {
+    const auto share = pool.ShareOf(job.n_parts * linear.n_tiles, thread);
+    ConvertTiles(job, share.begin, share.end, scratch[static_cast<std::size_t>(thread)], tiles);
+  });
+  job.linear->tiles = tiles;
+}
+
 }  // namespace
 
 void Repack(const MatrixJob& job, ThreadPool& pool, std::byte* tiles) {
+  if (job.as) return Convert(job, pool, tiles);
   const Linear& linear = *job.linear;
   // The memory is taken here, because the pool's threads must not allocate.
   const std::size_t room = IsGathered(job) && !job.columns ? GatheredBytes(job) : 0;

@@ -242,7 +242,6 @@ Status NetworkPlan::LatentMatricesTogether(const std::string& name,
     out.first.type = type;
     out.first.k = k;
     if (heads.n() == 0) return;
-    out.expert_bytes = kernels::TiledBytes(type, n_out, k);
     jobs_.push_back({.tensor = t,
                      .linear = &out.first,
                      .offset = 0,
@@ -252,6 +251,7 @@ Status NetworkPlan::LatentMatricesTogether(const std::string& name,
                      .first_row = first_row,
                      .columns = columns});
     Place(jobs_.back(), n_out);
+    out.expert_bytes = kernels::TiledBytes(out.first.type, n_out, k);
   };
   place(w.k, TileType::kF32, config.rank, config.head_dim, 0, true);
   place(w.v, tensor::FindDType(t->ggml_type)->tile, config.value_dim, config.rank, config.head_dim,

@@ -30,8 +30,10 @@ class NetworkPlan : public TensorPlan {
  public:
   // Plans into `weights`, which must outlive the plan and stay where it is.
   NetworkPlan(const formats::Checkpoint& checkpoint, const ModelConfig& config,
-              const Division& division, Weights& weights)
-      : TensorPlan(checkpoint, division, weights.vectors_), config_(config), weights_(weights) {}
+              const Division& division, Weights& weights, const std::optional<CopyTypes>& copy = {})
+      : TensorPlan(checkpoint, division, weights.vectors_, copy),
+        config_(config),
+        weights_(weights) {}
 
   // A whole model. Errors: as Weights::Load.
   [[nodiscard]] Status Plan(std::span<const std::int32_t> output_tokens);

@@ -12,6 +12,20 @@
 #include "tensor/dtype.h"
 
 namespace foretoken::model {
+namespace {
+
+std::size_t PlacedBytes(const MatrixJob& job) {
+  return (TiledBytes(job) + 63) / 64 * 64;
+}
+
+// A copy has the network's own routers and small matrices: they take little, and errors there cost most.
+bool MayConvert(const MatrixJob& job) {
+  constexpr std::int64_t kSmall = 64;
+  return !job.columns && job.tensor->shape[1] >= kSmall &&
+         job.tensor->name.find("ffn_gate_inp") == std::string::npos;
+}
+
+}  // namespace
 
 Result<const formats::TensorView*> TensorPlan::Find(const std::string& name, int k, int n_out,
                                                     int n_parts) const {
@@ -128,7 +142,6 @@ Status TensorPlan::Parts(const PartsTensor& tensor, int k, ExpertLinear& out) {
   out.first.k = k;
   out.first.first_tile = own.begin / tensor::kTileOutputs;
   if (own.n() == 0 || tensor.parts.n() == 0) return {};
-  out.expert_bytes = kernels::TiledBytes(out.first.type, own.n(), k);
   jobs_.push_back({.tensor = t,
                    .linear = &out.first,
                    .offset = 0,
@@ -137,6 +150,7 @@ Status TensorPlan::Parts(const PartsTensor& tensor, int k, ExpertLinear& out) {
                    .part_rows = tensor.part_rows,
                    .first_row = tensor.first_row + own.begin});
   Place(jobs_.back(), own.n());
+  out.expert_bytes = kernels::TiledBytes(out.first.type, own.n(), k);
   return {};
 }
 
@@ -148,8 +162,25 @@ void TensorPlan::Place(MatrixJob& job, int n_out) {
   Linear& linear = *job.linear;
   linear.n_out = n_out;
   linear.n_tiles = kernels::TilesFor(n_out);
+  if (copy_) return PlaceInCopy(job);
   job.offset = tile_bytes_;
-  tile_bytes_ += (TiledBytes(job) + 63) / 64 * 64;
+  tile_bytes_ += PlacedBytes(job);
+}
+
+// The jobs of a copy are those of its network, in the same order.
+void TensorPlan::PlaceInCopy(MatrixJob& job) {
+  Linear& linear = *job.linear;
+  job.offset = network_bytes_;
+  network_bytes_ += PlacedBytes(job);
+  if (MayConvert(job)) {
+    const bool in_layer = job.tensor->name.starts_with("blk.");
+    job.as = TypeInCopy(in_layer ? copy_->layers : copy_->output, linear.type, linear.k);
+  }
+  job.own_of_network = !job.as;
+  if (!job.as) return;
+  linear.type = tensor::InfoOf(*job.as).tile;
+  job.offset = tile_bytes_;
+  tile_bytes_ += PlacedBytes(job);
 }
 
 }  // namespace foretoken::model

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "model/ranks/division.h"
+#include "model/weights/copy_types.h"
 #include "model/weights/plan/matrix_job.h"
 
 namespace foretoken::model {
@@ -23,13 +25,16 @@ class TensorPlan {
   const formats::Checkpoint& checkpoint() const { return checkpoint_; }
   const Division& division() const { return division_; }
   std::span<const MatrixJob> jobs() const { return jobs_; }
-  std::size_t tile_bytes() const { return tile_bytes_; }  // of all jobs
+  std::size_t tile_bytes() const {
+    return tile_bytes_;
+  }  // of all jobs; of a copy: of its own tiles
 
  protected:
-  // division: which outputs this rank computes. vectors: where vectors are kept.
+  // division: which outputs this rank computes. vectors: where vectors are kept. copy: the types of a
+  // copy of the network; empty: the plan is of the network itself.
   TensorPlan(const formats::Checkpoint& checkpoint, const Division& division,
-             std::vector<std::vector<float>>& vectors)
-      : checkpoint_(checkpoint), division_(division), vectors_(vectors) {}
+             std::vector<std::vector<float>>& vectors, const std::optional<CopyTypes>& copy = {})
+      : checkpoint_(checkpoint), division_(division), vectors_(vectors), copy_(copy) {}
 
   // n_parts: 0: the tensor is one matrix.
   Result<const formats::TensorView*> Find(const std::string& name, int k, int n_out,
@@ -86,7 +91,11 @@ class TensorPlan {
 
  private:
   std::deque<std::vector<std::int32_t>> row_lists_;  // that jobs refer to
-  std::size_t tile_bytes_ = 0;
+  void PlaceInCopy(MatrixJob& job);
+
+  const std::optional<CopyTypes> copy_;
+  std::size_t tile_bytes_ = 0,
+              network_bytes_ = 0;  // of a copy's own tiles; of all of the network's
 };
 
 }  // namespace foretoken::model

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of networks with fewer bits, beside files that hold the same numbers in these types.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "fixtures/tiny_model.h"
+#include "kernels/dispatch.h"
+#include "kv/block_tables.h"
+#include "kv/transaction.h"
+#include "model/arch/registry.h"
+#include "model/local_runner.h"
+
+namespace foretoken::model {
+namespace {
+
+using tensor::DType;
+
+const std::vector<Token> kCopyText = {5, 9, 3, 77, 120, 6, 8, 44, 210, 9, 3, 77};
+
+struct CopiedModel {
+  explicit CopiedModel(const std::string& path)
+      : file(*formats::OpenCheckpoint(path)), config(*ConfigFromMetadata(file->metadata())) {
+    config.vocabulary = *VocabularyRows(*file);
+    bool recurrent = false;
+    for (const LayerConfig& layer : config.layers) recurrent |= layer.recurrent();
+    shape = {.n_sequences = 1,
+             .max_positions = 64,
+             .pass_rows = 16,
+             .state_rows = recurrent ? kv::TablesShape::kRollback : 0};
+    options = {.max_rows = 16,
+               .max_logit_rows = 16,
+               .max_positions = 64,
+               .cache = {.n_blocks = shape.n_blocks()},
+               .state = {.n_sequences = 1, .rows = shape.state_rows}};
+    runner = *LocalRunner::Load(*file, config, options, kernels, pool, {});
+  }
+  std::unique_ptr<LocalRunner> Copy(const CopyTypes& types, const LoadOptions& load = {}) {
+    auto copy = LocalRunner::LoadCopy(*file, options, types, kernels, pool, *runner, load);
+    EXPECT_TRUE(copy) << copy.error().message;
+    return std::move(*copy);
+  }
+
+  const kernels::Kernels& kernels = kernels::KernelsFor(kernels::Isa::kScalar);
+  ThreadPool pool{1};
+  std::unique_ptr<formats::Checkpoint> file;
+  ModelConfig config;
+  kv::TablesShape shape;
+  RunnerOptions options;
+  std::unique_ptr<LocalRunner> runner;
+};
+
+// The logits of a text's tokens [begin, end), behind those that the tables hold; `kept` of them stay.
+std::vector<float> LogitsOf(Runner& runner, kv::BlockTables& tables, int begin, int end, int kept) {
+  const int n = end - begin;
+  kv::Segment segment{.n_rows = n, .first_position = begin, .n_certain = kept};
+  kv::Transaction transaction(tables, {&segment, 1});
+  std::vector<int> rows(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) rows[static_cast<std::size_t>(i)] = i;
+  const PassResult& result =
+      runner.Run({.tokens = std::span(kCopyText).subspan(static_cast<std::size_t>(begin),
+                                                         static_cast<std::size_t>(n)),
+                  .segments = {&segment, 1},
+                  .logit_rows = rows});
+  std::vector<float> logits;
+  for (int i = 0; i < n; ++i)
+    logits.insert(logits.end(), result.Logits(i), result.Logits(i) + runner.info().vocabulary);
+  transaction.Commit({&kept, 1});
+  return logits;
+}
+
+// A copy computes what a file with its types does; its embedding is the network's own.
+TEST(Copy, ComputesWhatAFileOfItsTypesDoes) {
+  for (const auto& [layers, output] : {std::pair(DType::kQ4_0, DType::kQ8_0),
+                                       {DType::kQ3_K, DType::kQ4_K},
+                                       {DType::kQ2_K, DType::kQ2_K},
+                                       {DType::kQ4_K, DType::kQ6_K}})
+    for (const char* arch : {"llama", "qwen3moe"}) {
+      fixtures::TinyModelOptions tiny{.arch = arch, .seed = 91, .dim = 256, .ff = 256};
+      if (std::string_view(arch) == "qwen3moe") tiny.n_experts = 6, tiny.expert_ff = 256;
+      const std::string folder = fixtures::TemporaryFolder();
+      CopiedModel network(fixtures::WriteTinyModel(folder, tiny));
+      tiny.weight_type = layers;
+      tiny.weight_types = {{"output", output}, {"token_embd", DType::kF32}};
+      CopiedModel same(fixtures::WriteTinyModel(folder, tiny));
+      const auto copy = network.Copy({layers, output});
+      kv::BlockTables one(network.shape), other(same.shape);
+      const int n = static_cast<int>(kCopyText.size());
+      const auto a = LogitsOf(*copy, one, 0, n, 0), b = LogitsOf(*same.runner, other, 0, n, 0);
+      ASSERT_EQ(a.size(), b.size());
+      EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0)
+          << arch << " " << NameOf({layers, output});
+      EXPECT_LT(copy->info().weight_bytes, network.runner->info().weight_bytes);
+    }
+}
+
+// Where no type takes less, the copy's tiles are the network's own.
+TEST(Copy, HasTheNetworksOwnMatricesWhereTheyAreSmall) {
+  const std::string folder = fixtures::TemporaryFolder();
+  CopiedModel network(fixtures::WriteTinyModel(folder, {.seed = 92, .weight_type = DType::kQ4_0}));
+  const auto copy = network.Copy({DType::kQ4_K, DType::kQ4_K});
+  EXPECT_EQ(copy->info().weight_bytes, 0);
+  kv::BlockTables tables(network.shape);
+  const int n = static_cast<int>(kCopyText.size());
+  EXPECT_EQ(LogitsOf(*copy, tables, 0, n, 0), LogitsOf(*network.runner, tables, 0, n, 0));
+}
+
+// Passes of the copy leave nothing in the cache and the states that a pass of the network sees.
+TEST(Copy, LeavesNothingThatTheNetworkSees) {
+  for (const char* arch : {"llama", "gemma3", "lfm2", "qwen35", "nemotron_h", "falcon-h1"}) {
+    fixtures::TinyModelOptions tiny{.arch = arch, .seed = 93, .n_layers = 4};
+    if (std::string_view(arch) == "gemma3") tiny.window = 5, tiny.head_dim = 32;
+    const std::string folder = fixtures::TemporaryFolder(),
+                      path = fixtures::WriteTinyModel(folder, tiny);
+    CopiedModel plain(path), drafted(path);
+    const auto copy = drafted.Copy({DType::kQ4_0, DType::kQ4_0});
+    kv::BlockTables a(plain.shape), b(drafted.shape);
+    LogitsOf(*plain.runner, a, 0, 4, 4), LogitsOf(*drafted.runner, b, 0, 4, 4);
+    const int n = static_cast<int>(kCopyText.size());
+    for (int at = 4; at < n; ++at) {
+      const auto drafts = LogitsOf(*copy, b, at, std::min(n, at + 5), 0);
+      const auto one = LogitsOf(*plain.runner, a, at, at + 1, 1),
+                 other = LogitsOf(*drafted.runner, b, at, at + 1, 1);
+      EXPECT_EQ(one, other) << arch << " position " << at;
+      EXPECT_NE(std::vector(drafts.begin(), drafts.begin() + std::ssize(one)), one) << arch;
+    }
+  }
+}
+
+// A kept copy is used again, and one that was changed is not.
+TEST(Copy, IsKept) {
+  const std::string folder = fixtures::TemporaryFolder();
+  CopiedModel network(fixtures::WriteTinyModel(folder, {.seed = 94}));
+  const TileCache cache = TileCache(folder + "/kept").ForCopy("Q4_0.Q4_0");
+  std::vector<std::string> steps;
+  const LoadOptions load = {.cache = &cache, .on_progress = [&](const LoadStep& step) {
+                              if (steps.empty() || steps.back() != step.name)
+                                steps.emplace_back(step.name);
+                              return true;
+                            }};
+  const CopyTypes types = {DType::kQ4_0, DType::kQ4_0};
+  const auto made = network.Copy(types, load);
+  EXPECT_EQ(steps, std::vector<std::string>{"repacking"});
+  steps.clear();
+  const auto kept = network.Copy(types, load);
+  EXPECT_EQ(steps, std::vector<std::string>{"reading kept weights"});
+  kv::BlockTables tables(network.shape);
+  EXPECT_EQ(LogitsOf(*made, tables, 0, 5, 0), LogitsOf(*kept, tables, 0, 5, 0));
+  steps.clear();
+  network.Copy({DType::kQ4_0, DType::kQ8_0}, load);  // another copy under its name
+  EXPECT_EQ(steps.back(), "repacking");
+}
+
+}  // namespace
+}  // namespace foretoken::model

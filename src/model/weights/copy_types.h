@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/weights/copy_types.h: the number types of a copy of a network that has fewer bits.
+//
+// A copy has the same matrices as its network, some of them in other tiles. All others, and the
+// embedding, are the network's own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tensor/dtype.h"
+
+namespace foretoken::model {
+
+struct CopyTypes {
+  tensor::DType layers = tensor::DType::kQ2_K;  // of matrices in layers
+  tensor::DType output = tensor::DType::kQ2_K;  // of the output head
+
+  bool operator==(const CopyTypes&) const = default;
+};
+
+// "Q2_K.Q4_K"; "Q2_K" where both are one.
+std::string NameOf(const CopyTypes& types);
+
+// The type that a matrix [n_out, k] of this type has in the copy, where that takes less memory: `wanted`,
+// or where its blocks do not fit the rows, Q4_0. Empty: the copy uses the network's own tiles.
+std::optional<tensor::DType> TypeInCopy(tensor::DType wanted, tensor::TileType own, int k);
+
+}  // namespace foretoken::model
