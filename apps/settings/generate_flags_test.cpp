@@ -94,10 +94,9 @@ TEST(GenerateFlags, ListsWhatExistsForNamesItLacks) {
   for (const char* name : {"nonsense", "medusa", "ngram,nonsense"}) {
     const std::string message = MessageOfGenerate({"-m", "a", "-p", "x", "--spec-type", name});
     EXPECT_EQ(message.find("--spec-type: '"), 0u) << message;
-    EXPECT_NE(
-        message.find(
-            "none, standalone, eagle, mtp, dflash, ngram, suffix, prediction, grammar, portfolio"),
-        std::string::npos)
+    EXPECT_NE(message.find("none, standalone, eagle, mtp, dflash, self, ngram, suffix, prediction, "
+                           "grammar, portfolio"),
+              std::string::npos)
         << name << ": " << message;
   }
   EXPECT_NE(MessageOfGenerate({"-m", "a", "-p", "x", "--lookahead", "guess"}).find("ewma"),

@@ -92,6 +92,11 @@ std::vector<Row> MethodRows() {
        {"--draft-vocabulary-sample"},
        "PATH",
        "a text that shows which tokens are frequent; default: the vocabulary's own order"},
+      {"self_draft",
+       {"--self-draft"},
+       "TYPE[,TYPE]",
+       "the number types of the copy that self drafts with, of its layers and its output head; "
+       "default Q2_K"},
   };
 }
 

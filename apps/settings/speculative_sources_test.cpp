@@ -50,6 +50,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"first_target", "off"},
       {"draft_vocabulary", "512"},
       {"draft_vocabulary_sample", "a b.txt"},
+      {"self_draft", "Q4_0,Q4_K"},
       {"synthetic_acceptance_rate", "0.6"},
       {"acceptance_threshold", "0.1"},
       {"skip_sample_adjustment", "on"},

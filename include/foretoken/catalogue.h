@@ -25,6 +25,7 @@ struct DrafterInfo {
   bool reads_features = false;        // a head: it reads hidden states of the target
   bool reads_file = false;            // its network has a file, or a part of the target's
   bool in_target = false;             // its network may be a part of the target's file
+  bool copies_target = false;         // its network is a copy of the target's, in fewer bits
   bool reads_p_min = false;           // draft_p_min can end its drafts
   bool drafts_at_once = false;        // a proposal takes one pass, however many tokens it has
   std::string_view drafts_from = {};  // what a request must bring: "a prediction"; empty: nothing

@@ -142,6 +142,7 @@ CostFile CostFileFor(const EngineOptions& options, const std::string& isa,
     key += "|" + drafters[d].full_name;
     if (!drafters[d].file.empty() && !add(drafters[d].file)) return {};
   }
+  key += "|" + options.speculative.self_draft;
   return CostFile(folder, HashOf(key));
 }
 

@@ -60,6 +60,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"draft_models", "[a.gguf,b.gguf]"},
       {"draft_vocabulary", "512"},
       {"draft_vocabulary_sample", "a b.txt"},
+      {"self_draft", "Q4_0,Q4_K"},
       {"synthetic_acceptance_rate", "0.6"},
       {"acceptance_threshold", "0.1"},
       {"skip_sample_adjustment", "true"},
@@ -211,7 +212,7 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
   EXPECT_EQ(error("ngram_keep", "maybe"), "ngram_keep: 'maybe' is not a switch; use on or off");
   EXPECT_EQ(error("method", "nggram"),
             "method: 'nggram' is not a drafter; did you mean ngram? choose one of auto, none, "
-            "standalone, eagle, mtp, dflash, ngram, suffix, prediction, grammar, portfolio");
+            "standalone, eagle, mtp, dflash, self, ngram, suffix, prediction, grammar, portfolio");
   EXPECT_EQ(error("method", "none,ngram"),
             "method: 'none' stands alone, and here in a list; leave it or the others out");
   EXPECT_EQ(error("method", "ngram,").substr(0, 28), "method: '' is not a drafter;");

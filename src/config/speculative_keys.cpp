@@ -495,6 +495,11 @@ std::string IdleDraftModels(const Options&, const Use& use) {
   return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
 }
 
+std::string IdleCopy(const Options&, const Use& use) {
+  const auto readers = NamesWith(AllDrafters(), &DrafterInfo::copies_target, true);
+  return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
+}
+
 std::string ForCostModels(const Options&, const Use& use) {
   return OfLookaheads(NamesWith(AllControllers(), &ControllerInfo::weighs_costs, true), use);
 }
@@ -694,6 +699,7 @@ constexpr std::array kKeys = {
                    kMany,
                    NoNumber},
     Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", IdleDraftModels),
+    Text<&O::self_draft>("self_draft", IdleCopy),
     SpeculativeKey{"synthetic_acceptance_rate",
                    {},
                    Type::kNumber,

@@ -7,14 +7,14 @@
 namespace foretoken {
 namespace draft {
 
-extern const DrafterSpec kStandaloneSpec, kEagleSpec, kMtpSpec, kDflashSpec, kNgramSpec,
+extern const DrafterSpec kStandaloneSpec, kEagleSpec, kMtpSpec, kDflashSpec, kSelfSpec, kNgramSpec,
     kSuffixSpec, kPredictionSpec, kGrammarSpec;
 
 namespace {
 
 // Engines number their drafters in this order.
 constexpr std::array kRows = {
-    &kStandaloneSpec, &kEagleSpec,  &kMtpSpec,        &kDflashSpec,
+    &kStandaloneSpec, &kEagleSpec,  &kMtpSpec,        &kDflashSpec,  &kSelfSpec,
     &kNgramSpec,      &kSuffixSpec, &kPredictionSpec, &kGrammarSpec,
 };
 

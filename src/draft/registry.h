@@ -33,7 +33,7 @@ struct DrafterSettings {
   int max_context = 0;  // tokens of a sequence's text
   int max_draft = 0;    // tokens of one proposal at most
   bool kv_cache = true;
-  const kv::BlockTables* target_cache = nullptr;  // which blocks hold the target's positions
+  kv::BlockTables* target_cache = nullptr;  // which blocks hold the target's positions
   const kernels::Kernels* kernels = nullptr;
   // The tokens of a text file. Errors: those of reading it.
   std::function<Result<std::vector<Token>>(const std::string& path)> read_text;

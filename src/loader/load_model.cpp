@@ -40,20 +40,37 @@ bool Report(const EngineOptions& options, const MemoryPlan& memory, const std::s
 
 namespace {
 
+model::LoadOptions OptionsOf(const Loading& loading, const formats::Checkpoint& checkpoint,
+                             const model::TileCache& cache) {
+  return {
+      .cache = &cache,
+      .paged = loading.memory.paged,
+      .on_progress =
+          [&loading, &checkpoint](const model::LoadStep& step) {
+            return Report(loading.options, loading.memory, checkpoint.path(), step);
+          },
+      .on_notice = [&loading](std::string what) { loading.notices.push_back(std::move(what)); }};
+}
+
 Result<std::unique_ptr<model::LocalRunner>> LoadOwn(const Loading& loading, const ModelPart& part,
                                                     const formats::Checkpoint& checkpoint) {
-  const MemoryPlan& memory = loading.memory;
-  const model::TileCache cache = TileCacheFor(
-      loading.options.repack_cache, loading.options.repack_cache_gb, checkpoint, memory.paged);
-  return model::LocalRunner::Load(
-      checkpoint, part.config, part.options, loading.kernels, loading.pool,
-      {.cache = &cache,
-       .paged = memory.paged,
-       .on_progress =
-           [&](const model::LoadStep& step) {
-             return Report(loading.options, memory, checkpoint.path(), step);
-           },
-       .on_notice = [&](std::string what) { loading.notices.push_back(std::move(what)); }});
+  const model::TileCache cache =
+      TileCacheFor(loading.options.repack_cache, loading.options.repack_cache_gb, checkpoint,
+                   loading.memory.paged);
+  return model::LocalRunner::Load(checkpoint, part.config, part.options, loading.kernels,
+                                  loading.pool, OptionsOf(loading, checkpoint, cache));
+}
+
+Result<std::unique_ptr<model::LocalRunner>> LoadCopy(const Loading& loading, const ModelPart& part,
+                                                     const formats::Checkpoint& checkpoint,
+                                                     model::LocalRunner& target) {
+  const model::TileCache cache =
+      TileCacheFor(loading.options.repack_cache, loading.options.repack_cache_gb, checkpoint, false)
+          .ForCopy(NameOf(*part.copy));
+  model::LoadOptions options = OptionsOf(loading, checkpoint, cache);
+  options.paged = false;
+  return model::LocalRunner::LoadCopy(checkpoint, part.options, *part.copy, loading.kernels,
+                                      loading.pool, target, options);
 }
 
 void SendOpen(const Loading& loading, const ModelPart& part, const std::string& path, int number,
@@ -62,6 +79,7 @@ void SendOpen(const Loading& loading, const ModelPart& part, const std::string& 
   message.Begin(model::Order::kOpen, number);
   WriteOpen({.path = path,
              .target = target,
+             .copy = part.copy,
              .vocabulary = part.config.vocabulary,
              .options = part.options,
              .shares = loading.group->shares(),
@@ -76,10 +94,10 @@ void SendOpen(const Loading& loading, const ModelPart& part, const std::string& 
 Result<std::unique_ptr<model::LocalRunner>> LoadShare(const Loading& loading, const ModelPart& part,
                                                       const formats::Checkpoint& checkpoint,
                                                       model::LocalRunner* target) {
-  auto loaded = target == nullptr
-                    ? LoadOwn(loading, part, checkpoint)
-                    : model::LocalRunner::LoadHead(checkpoint, part.config, part.options,
-                                                   loading.kernels, loading.pool, *target);
+  auto loaded = target == nullptr ? LoadOwn(loading, part, checkpoint)
+                : part.copy       ? LoadCopy(loading, part, checkpoint, *target)
+                            : model::LocalRunner::LoadHead(checkpoint, part.config, part.options,
+                                                           loading.kernels, loading.pool, *target);
   if (!loaded) return Fail(std::move(loaded).error().In(checkpoint.path()));
   if (target == nullptr) NotePaging(loading, **loaded);
   return loaded;

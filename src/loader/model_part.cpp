@@ -115,6 +115,9 @@ void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
       out.experts = experts->n_experts, out.experts_used = experts->n_used;
     }
   out.context_size = part.tables.max_positions;
+  if (!part.copy) return;
+  out.type = NameOf(*part.copy);  // it has no file and no cache of its own
+  out.file_bytes = out.cache_bytes = 0;
 }
 
 }  // namespace foretoken::loader

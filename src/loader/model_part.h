@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "foretoken/engine.h"
@@ -21,6 +22,9 @@ struct ModelPart {
   model::RunnerOptions options;
   kv::TablesShape tables;
   std::int64_t reduced_output_bytes = 0;  // of a head that has one
+  // Of a copy of the target with fewer bits: its types, and what its own tiles take.
+  std::optional<model::CopyTypes> copy = {};
+  std::int64_t copy_bytes = 0;
 };
 
 // Reads the configuration. The caller sets the sizes. Errors: those of the file.

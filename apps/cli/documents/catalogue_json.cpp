@@ -22,6 +22,7 @@ Json JsonOf(const DrafterInfo& row) {
           {"reads_features", row.reads_features},
           {"reads_file", row.reads_file},
           {"in_target", row.in_target},
+          {"copies_target", row.copies_target},
           {"reads_p_min", row.reads_p_min},
           {"drafts_from", row.drafts_from}};
 }

@@ -56,7 +56,7 @@ class Tuner {
       tuning_.drafters.push_back(Drafter("mtp", "", std::move(model)));
     }
     for (const DrafterInfo* const row : AllDrafters())
-      if (!row->reads_file && row->drafts_from.empty())
+      if (!row->reads_file && !row->copies_target && row->drafts_from.empty())
         tuning_.drafters.push_back(Drafter(std::string(row->name), "", {}));
     return {};
   }

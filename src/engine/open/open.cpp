@@ -195,7 +195,7 @@ class EngineOpener {
     for (loader::DraftPart& draft : drafts_.drafts) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
     options().speculative.method = drafts_.Settle(summary());
     for (const draft::DrafterSpec* const spec : draft::Specs()) {
-      if (spec->info.reads_file) continue;
+      if (spec->info.reads_file || spec->info.copies_target) continue;
       FORETOKEN_TRY(auto drafter, spec->make(SettingsOf()));
       AddDrafter(std::move(drafter), spec);
     }
@@ -261,8 +261,9 @@ class EngineOpener {
   }
 
   Status MakeModelDrafter(loader::DraftPart& draft) {
-    auto model = loader::LoadModel(loading(), draft.part, *draft.file,
-                                   draft.part.config.head ? &target_model_ : nullptr);
+    auto model =
+        loader::LoadModel(loading(), draft.part, *draft.file,
+                          draft.part.config.head || draft.part.copy ? &target_model_ : nullptr);
     if (!model) return drafts_.PassOver(draft, std::move(model).error());
     draft_bytes_.push_back(loader::ResidentWeights(memory_, model->runner->info()));
     scratch_bytes_ += model->own->scratch_bytes();
@@ -273,13 +274,15 @@ class EngineOpener {
     settings.tables = draft.part.tables;
     settings.shared = draft.shared;
     FORETOKEN_TRY(auto drafter, draft.spec->make(std::move(settings)));
-    loader::DrafterEntry entry = {.method = std::string(draft.spec->info.name),
-                                  .name = draft.name,
-                                  .full_name = draft.full_name,
-                                  .file = draft.file->path(),
-                                  .file_bytes = static_cast<std::int64_t>(draft.file->file_bytes()),
-                                  .spec = draft.spec,
-                                  .instant = draft.spec->info.lookup_only};
+    loader::DrafterEntry entry = {
+        .method = std::string(draft.spec->info.name),
+        .name = draft.name,
+        .full_name = draft.full_name,
+        .file = draft.file->path(),
+        .file_bytes = draft.part.copy ? draft.part.copy_bytes
+                                      : static_cast<std::int64_t>(draft.file->file_bytes()),
+        .spec = draft.spec,
+        .instant = draft.spec->info.lookup_only};
     if (drafter->HasReducedOutput()) {
       impl_->drafters_.Add(
           entry, draft::ViewsOf(std::move(drafter), options().max_sequences),

@@ -92,8 +92,10 @@ void Drafting::OfferFor(const Round& round, std::size_t i) noexcept {
   if (!drafts) round.out.entries[i].why_plain = WhyNoOffers(planned, s);
   for (const int d : s.drafters) {
     const loader::DrafterEntry& entry = drafters_[d];
-    // A first draft is part of the pass that computes the prompt's features, so they come too late.
-    if (!drafts || (planned.prefill && entry.reads_features())) continue;
+    // A first draft is part of the pass that computes the prompt's features and its part of the cache,
+    // so they come too late.
+    const bool reads_target = entry.reads_features() || entry.drafter->ReadsTargetCache();
+    if (!drafts || (planned.prefill && reads_target)) continue;
     offers_.push_back(
         {.drafter = d, .most = planned.max_draft, .missing = entry.drafter->Missing(planned.seq)});
   }

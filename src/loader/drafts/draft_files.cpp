@@ -8,6 +8,7 @@
 #include <array>
 #include <iterator>
 
+#include "base/comma_list.h"
 #include "base/files/text_file.h"
 #include "draft/methods.h"
 #include "loader/drafts/companions.h"
@@ -79,6 +80,33 @@ std::string FileName(const std::string& path) {
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
   std::replace(name.begin(), name.end(), ',', '_');
   return name;
+}
+
+// Of "Q3_K", or "Q3_K,Q4_K" for the layers and the output.
+Result<model::CopyTypes> CopyTypesFor(const std::string& names) {
+  model::CopyTypes types;
+  const auto items = CommaItems(names);
+  const auto find = [&](std::string_view name, tensor::DType& type) -> Status {
+    for (const tensor::DTypeInfo& info : tensor::AllDTypes())
+      if (info.name == name && !info.widened) {
+        type = info.type;
+        return {};
+      }
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("self_draft: '{}' is no number type of weights; use Q2_K, Q3_K, Q4_0 or Q4_K",
+                    name));
+  };
+  if (names.empty()) return types;
+  if (items.size() > 2)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("self_draft: '{}' are {} types; give one, or one for the layers and one "
+                    "for the output head",
+                    names, items.size()));
+  FORETOKEN_CHECK_OK(find(items.front(), types.layers));
+  FORETOKEN_CHECK_OK(find(items.back(), types.output));
+  return types;
 }
 
 class DraftFilesOpener {
@@ -181,6 +209,8 @@ class DraftFilesOpener {
     for (const DrafterSpec* const spec : draft::Specs()) {
       const bool has_file = std::any_of(files_.drafts.begin(), files_.drafts.end(),
                                         [&](const DraftPart& d) { return d.spec == spec; });
+      if (spec->info.copies_target && Wants(spec->info.name))
+        files_.drafts.push_back({.file = &target_.checkpoint, .spec = spec, .in_target = true});
       if (!spec->info.reads_file || has_file || !Wants(spec->info.name)) continue;
       if (!spec->info.in_target) return NoFileFor(spec->info, files_.methods, SearchResult());
       files_.drafts.push_back({.file = &target_.checkpoint, .spec = spec, .in_target = true});
@@ -211,7 +241,20 @@ class DraftFilesOpener {
                             model::NameOf(kind), fmt::join(wanted, ",")));
   }
 
+  // A row of each sequence in a pass; all else is the target's.
+  Status DescribeCopy(DraftPart& draft) const {
+    draft.part = target_.part;
+    draft.part.options.max_rows = draft.part.options.max_logit_rows = options_.max_sequences;
+    draft.shared = draft::SharedTokens(target_.tokenizer.vocabulary_size());
+    FORETOKEN_TRY(draft.part.copy, CopyTypesFor(options_.speculative.self_draft));
+    FORETOKEN_TRY(draft.part.copy_bytes,
+                  model::Weights::CopyBytes(target_.checkpoint, target_.part.config,
+                                            *draft.part.copy, target_.part.options.division));
+    return {};
+  }
+
   Status Describe(DraftPart& draft) const {
+    if (draft.spec->info.copies_target) return DescribeCopy(draft);
     const formats::Checkpoint& file = *draft.file;
     if (draft.in_target && model::KindOfDraft(file) != model::DraftFile::kModelWithMtpHead)
       return Fail(
@@ -379,6 +422,7 @@ std::string DraftFiles::Settle(EngineSummary& summary) {
 }
 
 Status CheckDraftOptions(const EngineOptions& options) {
+  FORETOKEN_CHECK_OK(CopyTypesFor(options.speculative.self_draft));
   const std::vector<std::string> files = options.DraftFiles();
   const std::string& methods = options.speculative.method;
   const bool reads_file = methods.empty() || UsesMethod(methods, "none") ||

@@ -127,7 +127,11 @@ Result<std::unique_ptr<model::LocalRunner>> Follower::Load(const OpenOrder& orde
                                                            const formats::Checkpoint& file) {
   const auto target = networks_.find(order.target);
   ModelPart part;
-  if (target == networks_.end()) {
+  if (order.copy && target == networks_.end()) return Damaged();
+  part.copy = order.copy;
+  if (order.copy) {
+    part.config = target->second.runner->config();
+  } else if (target == networks_.end()) {
     FORETOKEN_TRY(part.config, model::ConfigFromMetadata(file.metadata()));
   } else {
     FORETOKEN_TRY(part.config, model::HeadConfigFromFile(file));

@@ -2,6 +2,7 @@
 // loader/ranks/open_order.h: what rank 0 tells the other ranks when it opens an engine.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ void WriteTeam(const TeamOrder& team, model::Message& message);
 // A network to load a part of.
 struct OpenOrder {
   std::string path;
-  int target = -1;  // of a head: the number of the network whose hidden states it reads
+  int target = -1;  // of a head or a copy: the number of the network that it belongs to
+  std::optional<model::CopyTypes> copy = {};  // the network is a copy of `target`
   int vocabulary = 0;
   model::RunnerOptions options;  // without `ranks`; `division` by `shares`
   std::vector<int> shares;
