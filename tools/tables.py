@@ -40,6 +40,8 @@ def needs(drafter):
         return "a head's file" + (", or a model with a head" if drafter["in_target"] else "")
     if drafter["reads_file"]:
         return "a draft model's file"
+    if drafter["copies_target"]:
+        return "memory for the copy"
     return drafter["drafts_from"] or "nothing"
 
 

@@ -177,7 +177,7 @@ class BadUsage(Transcript):
 
     def test_names_that_do_not_exist_list_what_exists(self):
         for method in ("medusa", "ngram,medusa"):
-            self.generate(("--spec-type", "none, standalone, eagle, mtp, dflash, ngram, suffix, prediction, grammar, portfolio"),
+            self.generate(("--spec-type", "none, standalone, eagle, mtp, dflash, self, ngram, suffix, prediction, grammar, portfolio"),
                           "--spec-type", method)
         self.generate(("--lookahead", "fixed, ewma"), "--lookahead", "guess")
         self.generate(("--verify", "typical-acceptance"), "--verify", "guess")

@@ -85,6 +85,7 @@ class Allocations : public testing::TestWithParam<std::string> {
       options.speculative.method = "mtp";
       options.kv_cache = true;
     }
+    if (method == "self") options.kv_cache = true;  // it reads the cache, too
     options.model = fixtures::WriteTinyModel(folder, model);
     model.noise = 0.1;
     if (method == "standalone" || method == "portfolio")

@@ -212,6 +212,9 @@ TEST_P(MemoryShortByMethod, RequestsWithNgrams) {
 TEST_P(MemoryShortByMethod, RequestsWithSuffixes) {
   SweepRequests("suffix", 17);
 }
+TEST_P(MemoryShortByMethod, RequestsWithACopyOfTheModel) {
+  SweepRequests("self", 31);
+}
 TEST_P(MemoryShortByMethod, RequestsWithADraftModel) {
   SweepRequests("standalone", 19);
 }

@@ -26,6 +26,7 @@ DRAFTERS = {
     "an EAGLE-3 head": [*HEAD, f"{MODELS}/tales-9m-eagle-q8_0.gguf"],
     "an MTP head": [*HEAD, f"{MODELS}/tales-9m-mtp-q8_0.gguf"],
     "a reduced draft model": ["--draft-vocabulary", "500"],
+    "the model itself": ["--spec-type", "self"],
     "no drafter": ["--spec-type", "none"],
 }
 SAMPLINGS = {

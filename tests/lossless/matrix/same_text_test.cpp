@@ -25,6 +25,7 @@ std::vector<Drafting> Draftings() {
   return {{"ngram", ""},
           {"standalone", Bundled("1m-draft-q8_0")},
           {"suffix", ""},
+          {"self", ""},
           {"eagle", Bundled("9m-eagle-q8_0")},
           {"mtp", Bundled("9m-mtp-q8_0")},
           {"portfolio", Bundled("1m-draft-q8_0")}};

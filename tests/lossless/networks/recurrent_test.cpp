@@ -115,6 +115,7 @@ TEST_P(Recurrent, HasTheSameBitsForEveryCutThreadsAndDrafter) {
           Setting{.kv_cache = false}, Setting{.method = "ngram", .threads = 2},
           Setting{.method = "suffix", .prefill_rows = 31}, Setting{.method = "eagle"},
           Setting{.method = "dflash"}, Setting{.method = "standalone"},
+          Setting{.method = "self", .threads = 2}, Setting{.method = "self", .prefill_rows = 17},
           Setting{.method = "standalone", .kv_cache = false}})
       for (const int drafts : {1, 5, 40}) {
         const auto engine = Open(setting);
@@ -134,7 +135,7 @@ TEST_P(Recurrent, HasTheSameBitsInABatch) {
   std::vector<Request> requests;
   for (unsigned i = 0; i < 6; ++i) requests.push_back(Read(20 + 13 * static_cast<int>(i), i));
   const auto alone = Open({});
-  for (const char* method : {"none", "standalone", "suffix", "dflash"}) {
+  for (const char* method : {"none", "standalone", "suffix", "dflash", "self"}) {
     const auto batch =
         Open({.method = method, .threads = 2, .sequences = 4})->GenerateBatch(requests);
     ASSERT_TRUE(batch) << batch.error().message;
@@ -148,7 +149,7 @@ TEST_P(Recurrent, HasTheSameBitsAfterPreemption) {
   std::vector<Request> requests;
   for (unsigned i = 0; i < 5; ++i) requests.push_back(Read(40 + 9 * static_cast<int>(i), i));
   const auto alone = Open({});
-  for (const char* method : {"none", "standalone", "eagle", "dflash"})
+  for (const char* method : {"none", "standalone", "eagle", "dflash", "self"})
     for (const int checkpoint_tokens : {0, 32, 8192}) {
       const auto engine = Open({.method = method,
                                 .sequences = 4,
@@ -166,7 +167,7 @@ TEST_P(Recurrent, HasTheSameBitsAfterPreemption) {
 // A second turn: the first text, its answer, and something new.
 TEST_P(Recurrent, HasTheSameBitsFromACheckpointAndReadsOnlyWhatIsNew) {
   const auto fresh = Open({.checkpoint_tokens = 0});
-  for (const char* method : {"none", "ngram", "suffix", "standalone", "eagle"})
+  for (const char* method : {"none", "ngram", "suffix", "standalone", "eagle", "self"})
     for (const int drafts : {1, 5, 40}) {
       const std::string where = fmt::format("{} {}", method, drafts);
       const auto engine = Open({.method = method, .threads = 1 + drafts % 2});

@@ -119,7 +119,8 @@ TEST(Windows, TakeMemoryForWhatIsSeenAlone) {
 }
 
 TEST(Windows, GiveTheBitsOfACacheThatKeepsEverything) {
-  for (const char* method : {"none", "ngram", "suffix", "standalone", "eagle", "mtp", "dflash"})
+  for (const char* method :
+       {"none", "ngram", "suffix", "standalone", "eagle", "mtp", "dflash", "self"})
     for (const int n : {5, 100, 300}) {
       const Request request = Read(TokensOf(n, 9), kText - n);
       const auto kept = Open(method, kText)->Generate(request),

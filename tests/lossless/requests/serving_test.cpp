@@ -222,7 +222,7 @@ TEST_P(Serving, RequestsThatGiveTheirBlocksBackGoOnAsIfNothingHadHappened) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, Serving,
                          testing::Values("none", "ngram", "suffix", "standalone", "eagle", "mtp",
-                                         "dflash"),
+                                         "dflash", "self"),
                          [](const auto& of) { return std::string(of.param); });
 
 // Under a rule whose text depends on the draft's length, a lack of blocks must not shorten a draft.

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model drafts for itself, with a copy of its weights in fewer bits.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+
+namespace foretoken {
+namespace {
+
+const std::string kSelfModel = std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-9m-q8_0.gguf";
+
+EngineOptions SelfOptions(const std::string& model, const std::string& types = "Q4_0") {
+  return {.model = model,
+          .speculative = {.method = "self",
+                          .num_speculative_tokens = 4,
+                          .controller = "fixed",
+                          .self_draft = types},
+          .threads = 1};
+}
+
+std::string WhyNotOpened(const EngineOptions& options) {
+  const auto engine = Engine::Open(options);
+  return engine ? "" : engine.error().message;
+}
+
+TEST(SelfDraft, ReadsNoPromptAndRunsOnePassForEachDraft) {
+  if (!std::filesystem::exists(kSelfModel)) GTEST_SKIP() << "no bundled models";
+  const auto engine = *Engine::Open(SelfOptions(kSelfModel));
+  Request request;
+  request.prompt = "Once upon a time, there was a little girl named Lily. She had a";
+  request.max_new_tokens = 120;
+  request.sampling.temperature = 0;
+  const auto completion = engine->Generate(request);
+  ASSERT_TRUE(completion) << completion.error().message;
+  const SpeculationStats& s = completion->speculation;
+  EXPECT_EQ(s.draft_forwards, s.drafted);
+  EXPECT_EQ(s.draft_prompt_ms, 0);
+  EXPECT_GT(s.accepted, s.drafted * 3 / 4);
+  // No cache of its own: the engine has the target's alone.
+  const EngineSummary& summary = engine->summary();
+  EXPECT_EQ(summary.memory.cache, summary.target.cache_bytes);
+  ASSERT_EQ(summary.drafters.size(), 1u);
+  EXPECT_EQ(summary.drafters[0].model.type, "Q4_0");
+  EXPECT_EQ(summary.drafters[0].model.cache_bytes, 0);
+  EXPECT_LT(summary.drafters[0].model.weight_bytes, summary.target.weight_bytes * 2 / 3);
+}
+
+TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {
+  const std::string folder = fixtures::TemporaryFolder(),
+                    model = fixtures::WriteTinyModel(folder, {.seed = 95});
+  EXPECT_EQ(WhyNotOpened(SelfOptions(model)), "");
+  for (const char* types : {"Q9", "Q4_0,", "IQ2_XS", "2"})
+    EXPECT_TRUE(WhyNotOpened(SelfOptions(model, types)).starts_with("self_draft: '")) << types;
+  EXPECT_NE(WhyNotOpened(SelfOptions(model, "Q4_0,Q4_0,Q4_0")).find("are 3 types"),
+            std::string::npos);
+  EngineOptions uncached = SelfOptions(model);
+  uncached.kv_cache = false;
+  EXPECT_NE(WhyNotOpened(uncached).find("leave the cache on"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken
