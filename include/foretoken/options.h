@@ -35,10 +35,9 @@ struct BatchDraftLength {
 // questions about them.
 struct SpeculativeOptions {
   // The methods: "none", "standalone" (a draft model), "eagle" and "mtp" (a head of the target; an
-  // MTP head may be in the target's own file), "self" (the target with a copy of its weights in fewer
-  // bits), "ngram", "suffix", "prediction" (text that comes
-  // with the request), "grammar" (what a request's grammar forces; it also joins every other
-  // method), "portfolio" (all that there are), or several of them separated by commas: each round
+  // MTP head may be in the target's own file), "self" (the target, with a copy of its weights in
+  // fewer bits), "ngram", "suffix", "prediction" (text that comes with the request), "grammar" (what
+  // a request's grammar forces; it also joins every other method), "portfolio" (all that there are), or several of them separated by commas: each round
   // then uses the one that promises the most tokens per second. If several files use one method,
   // "standalone" means all of them and "standalone:NAME" the file NAME.gguf. Empty: the method of
   // the draft files, named or found (EngineOptions::find_drafters); ngram if there are none.
@@ -85,8 +84,8 @@ struct SpeculativeOptions {
   // without it single ASCII characters come first, then the vocabulary's own order.
   std::optional<int> draft_vocabulary = {};
   std::string draft_vocabulary_sample = {};
-  // The number types of the copy that "self" drafts with: of its layers and of its output head, "Q2_K,Q4_K", or
-  // one for both. Matrices that take no less in them are the model's own. Empty: Q2_K.
+  // The number types of the copy that "self" drafts with, for its layers and its output head:
+  // "Q2_K,Q4_K", or one name for both. A matrix that would not become smaller stays as it is. Empty: Q2_K.
   std::string self_draft = {};
   // For benchmarks only, in [0, 1]: this share of the drafted tokens is accepted at random,
   // whatever they are and however many a round has. It overrides the strategy, and the text is not

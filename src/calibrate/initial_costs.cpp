@@ -141,8 +141,9 @@ CostFile CostFileFor(const EngineOptions& options, const std::string& isa,
   for (int d = 0; d < drafters.size(); ++d) {
     key += "|" + drafters[d].full_name;
     if (!drafters[d].file.empty() && !add(drafters[d].file)) return {};
+    if (drafters[d].spec != nullptr && drafters[d].spec->info.copies_target)
+      key += "|" + options.speculative.self_draft;
   }
-  key += "|" + options.speculative.self_draft;
   return CostFile(folder, HashOf(key));
 }
 

@@ -4,8 +4,8 @@
 // The engine tells a drafter the text of each sequence (Begin: the prompt; Observe: what each round
 // committed) and asks for proposals. A drafter keeps what it needs of the text, its own cache
 // included. A drafter may always propose fewer tokens than asked for, or none; it never fails a
-// request. Nothing that it writes to the target's cache stays there: it has pending positions alone
-// (kv/transaction.h), and takes them back before it returns.
+// request. It may write to the target's cache only at pending positions (kv/transaction.h), which it
+// rolls back before Propose returns.
 //
 // All calls come from the engine's thread. Propose and Observe allocate nothing.
 #pragma once

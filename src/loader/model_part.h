@@ -22,7 +22,7 @@ struct ModelPart {
   model::RunnerOptions options;
   kv::TablesShape tables;
   std::int64_t reduced_output_bytes = 0;  // of a head that has one
-  // Of a copy of the target with fewer bits: its types, and what its own tiles take.
+  // Set if this is a copy of the target with fewer bits: the types of its tiles, and how many bytes they take.
   std::optional<model::CopyTypes> copy = {};
   std::int64_t copy_bytes = 0;
 };

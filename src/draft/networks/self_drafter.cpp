@@ -55,10 +55,10 @@ bool SelfDrafter::Ready(SeqId seq) const noexcept {
   return newest >= 1 && target_.length(seq) == newest;
 }
 
-// The rows of a proposal that the sequence has positions and blocks for. n_taken: blocks that others of
-// this round take.
-int SelfDrafter::Room(SeqId seq, int n_taken) const noexcept {
-  int rows = target_.room(seq);
+// How many of n_rows rows the sequence has positions and blocks for. n_taken: blocks that other
+// sequences take in this round.
+int SelfDrafter::Room(SeqId seq, int n_rows, int n_taken) const noexcept {
+  int rows = std::min(n_rows, target_.room(seq));
   const int left = target_.n_available_blocks() - n_taken;
   while (rows > 0 && target_.MissingBlocks(seq, rows) > left) --rows;
   return rows;
@@ -70,8 +70,8 @@ void SelfDrafter::Propose(std::span<const Ask> asks,
   int n_taken = 0;
   for (const Ask& ask : asks) {
     Chain& chain = At(ask.seq);
-    const int n = Ready(ask.seq) ? std::min(ask.max_tokens, chain.max_draft()) : 0,
-              rows = n > 0 ? std::min(n, Room(ask.seq, n_taken)) : 0;
+    const int n = std::min(ask.max_tokens, chain.max_draft()),
+              rows = Ready(ask.seq) ? Room(ask.seq, n, n_taken) : 0;
     chain.BeginProposal(rows, ask.with_logits, ask.proposal);
     if (rows == 0) continue;
     n_taken += target_.MissingBlocks(ask.seq, rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/networks/self_drafter.h: the target drafts for itself, with a copy of its own weights in fewer
-// bits. (Zhang et al. 2023, "Draft & Verify", skip layers; Tiwari et al. 2025, "QuantSpec", take fewer bits.)
+// bits (Tiwari et al. 2025, "QuantSpec").
 //
 // The copy reads the target's cache and states, so there is no prompt to read. With C committed tokens
 // the cache holds C - 1 positions, and the rows of a proposal stand behind them:
@@ -9,9 +9,9 @@
 //   token                   |  x_C-1   d_1   d_2   ...     (one pass for each)
 //   gives                   |  d_1     d_2   d_3   ...
 //
-// Their keys and values, and the inputs of recurrent layers, are the copy's. They are pending while it
-// drafts and taken back then; the verifying pass stands at the same positions and writes its own. A
-// recurrent state takes in only positions that the target has computed.
+// The copy computes the keys and values of these rows, and the inputs of recurrent layers. The rows are
+// pending while it drafts and are rolled back before Propose returns. The verifying pass covers the same
+// positions and writes its own. A recurrent state takes in only positions that the target has computed.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,7 @@ class SelfDrafter final : public ListedDrafter {
  private:
   Chain& At(SeqId seq) { return chains_[static_cast<std::size_t>(seq)]; }
   bool Ready(SeqId seq) const noexcept;
-  int Room(SeqId seq, int n_taken) const noexcept;
+  int Room(SeqId seq, int n_rows, int n_taken) const noexcept;
   bool DraftNext(int step) noexcept;
 
   std::unique_ptr<model::Runner> runner_;

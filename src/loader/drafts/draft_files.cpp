@@ -82,7 +82,7 @@ std::string FileName(const std::string& path) {
   return name;
 }
 
-// Of "Q3_K", or "Q3_K,Q4_K" for the layers and the output.
+// Reads "Q3_K", or "Q3_K,Q4_K": the types of the layers and of the output head.
 Result<model::CopyTypes> CopyTypesFor(const std::string& names) {
   model::CopyTypes types;
   const auto items = CommaItems(names);
@@ -210,7 +210,7 @@ class DraftFilesOpener {
       const bool has_file = std::any_of(files_.drafts.begin(), files_.drafts.end(),
                                         [&](const DraftPart& d) { return d.spec == spec; });
       if (spec->info.copies_target && Wants(spec->info.name))
-        files_.drafts.push_back({.file = &target_.checkpoint, .spec = spec, .in_target = true});
+        files_.drafts.push_back({.file = &target_.checkpoint, .spec = spec});
       if (!spec->info.reads_file || has_file || !Wants(spec->info.name)) continue;
       if (!spec->info.in_target) return NoFileFor(spec->info, files_.methods, SearchResult());
       files_.drafts.push_back({.file = &target_.checkpoint, .spec = spec, .in_target = true});
@@ -241,7 +241,7 @@ class DraftFilesOpener {
                             model::NameOf(kind), fmt::join(wanted, ",")));
   }
 
-  // A row of each sequence in a pass; all else is the target's.
+  // A pass has one row for each sequence; everything else is as in the target.
   Status DescribeCopy(DraftPart& draft) const {
     draft.part = target_.part;
     draft.part.options.max_rows = draft.part.options.max_logit_rows = options_.max_sequences;

@@ -25,11 +25,11 @@ Status WeightsLoader::Fill(ThreadPool& pool, const LoadOptions& options) {
   if (kept) {
     weights_.tiles_ = std::move(*kept);
     for (const MatrixJob& job : plan_.jobs())
-      if (!job.own_of_network) job.linear->tiles = weights_.tiles_.data() + job.offset;
+      if (!IsShared(job)) job.linear->tiles = weights_.tiles_.data() + job.offset;
     // Where experts are paged, the disk is for them: nobody reads the model again.
     for (const MatrixJob& job : plan_.jobs()) {
       if (options.paged) break;
-      if (job.own_of_network) continue;
+      if (IsShared(job)) continue;
       const auto places = job.tensor->places();
       weights_.sources_.insert(weights_.sources_.end(), places.begin(), places.end());
     }
@@ -49,7 +49,7 @@ void WeightsLoader::TakeShared(ThreadPool& pool) {
     weights_.embedding_ = network_->embedding_;
     weights_.second_embedding_ = network_->second_embedding_;
     for (const MatrixJob& job : plan_.jobs())
-      if (job.own_of_network) job.linear->tiles = network_->tiles_.data() + job.offset;
+      if (IsShared(job)) job.linear->tiles = network_->tiles_.data() + job.offset;
     return;
   }
   // A head without one of its own has its target's already.
@@ -114,7 +114,7 @@ void WeightsLoader::Repack(ThreadPool& pool, const LoadOptions& options) {
   std::size_t done_bytes = 0;
   source_hashes_.clear();
   for (const MatrixJob& job : plan_.jobs()) {
-    if (job.own_of_network) continue;
+    if (IsShared(job)) continue;
     std::byte* tiles = weights_.tiles_.data() + job.offset;
     model::Repack(job, pool, tiles);
     // No file keeps a head's tiles, so nobody asks for the hash of its target's tensor.

@@ -27,6 +27,8 @@ class WeightsLoader {
   [[nodiscard]] Status Fill(ThreadPool& pool, const LoadOptions& options);
 
  private:
+  // Whether its tiles are the network's own.
+  bool IsShared(const MatrixJob& job) const { return network_ != nullptr && !job.as; }
   // The embedding tables, and the tiles that are the network's own.
   void TakeShared(ThreadPool& pool);
   // Tells what the types cost that are kept in a wider form.

@@ -112,7 +112,7 @@ struct Converted {
   std::vector<std::byte> rows;
 };
 
-// What no type holds becomes a number: a copy only drafts.
+// Quantize needs finite values that fit a half's scale. A copy only drafts, so others may become any number.
 void MakeFinite(std::span<float> row) noexcept {
   constexpr float kMost = 30000;
   for (float& x : row) x = x != x ? 0.0f : std::clamp(x, -kMost, kMost);

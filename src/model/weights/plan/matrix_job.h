@@ -26,10 +26,9 @@ struct MatrixJob {
   int part_rows = 0, first_row = 0;
   bool columns = false;    // of each part, its rows are the linear's k columns; tiles are F32
   bool of_target = false;  // the tensor is in another file, the target's
-  // In a copy (weights/copy_types.h): the tiles have this type in place of the tensor's, or they are the
-  // network's own, where `offset` is their place.
+  // In a copy (weights/copy_types.h): the type of its tiles, in place of the tensor's. Without one they are
+  // the network's own tiles, and `offset` is their place among those.
   std::optional<tensor::DType> as = {};
-  bool own_of_network = false;
 };
 
 std::size_t TiledBytes(const MatrixJob& job);

@@ -18,7 +18,7 @@ std::size_t PlacedBytes(const MatrixJob& job) {
   return (TiledBytes(job) + 63) / 64 * 64;
 }
 
-// A copy has the network's own routers and small matrices: they take little, and errors there cost most.
+// Routers and small matrices stay as they are in a copy: they take little memory, and errors there cost most.
 bool MayConvert(const MatrixJob& job) {
   constexpr std::int64_t kSmall = 64;
   return !job.columns && job.tensor->shape[1] >= kSmall &&
@@ -176,7 +176,6 @@ void TensorPlan::PlaceInCopy(MatrixJob& job) {
     const bool in_layer = job.tensor->name.starts_with("blk.");
     job.as = TypeInCopy(in_layer ? copy_->layers : copy_->output, linear.type, linear.k);
   }
-  job.own_of_network = !job.as;
   if (!job.as) return;
   linear.type = tensor::InfoOf(*job.as).tile;
   job.offset = tile_bytes_;
