@@ -93,11 +93,13 @@ struct Prepared {
 // The bytes of a copy.
 std::size_t BytesOf(const PreparedRequest& prepared) {
   const Request& request = prepared.request();
-  std::size_t bytes =
-      sizeof(AsyncChoice) + request.prompt.size() + request.sampling.grammar.size() +
-      request.prediction.size() + request.cache_salt.size() +
-      (prepared.prompt_tokens().size() + request.stop_token_ids.size()) * sizeof(std::int32_t) +
-      request.sampling.logit_bias.size() * 64;
+  std::size_t bytes = sizeof(AsyncChoice) + request.prompt.size() +
+                      request.sampling.grammar.size() + request.prediction.size() +
+                      request.cache_salt.size() +
+                      (prepared.prompt_tokens().size() + prepared.prediction_tokens().size() +
+                       request.stop_token_ids.size()) *
+                          sizeof(std::int32_t) +
+                      request.sampling.logit_bias.size() * 64;
   for (const std::string& text : request.stop) bytes += sizeof(text) + text.size();
   return bytes;
 }

@@ -42,6 +42,7 @@ Admission::Admission(AdmissionSettings settings, const EngineOptions& options,
 Ticket Admission::Add(PreparedRequest request, OnRound on_round, bool in_batch) {
   auto job = std::make_unique<Job>();
   job->prompt = std::move(request.prompt_);
+  job->prediction = std::move(request.prediction_);
   job->grammar = std::move(request.grammar_);
   job->request = std::move(request.request_);
   job->salt = salts_.Of(job->request.cache_salt);
@@ -170,8 +171,6 @@ void Admission::BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end
   MakeRoomForCounts(s.completion.speculation, static_cast<std::size_t>(s.most_drafts));
   if (!s.drafts()) return;
   const SamplingParameters sampling = speculative.draft_sampling.value_or(request.sampling);
-  const auto prediction =
-      tokenizer_.Encode(request.prediction, {.add_special = false, .parse_special = false});
   for (const int d : s.drafters) {
     draft::Drafter& drafter = *drafters_[d].drafter;
     s.n_likely = std::max(s.n_likely, drafter.LikelyTokens());
@@ -184,7 +183,7 @@ void Admission::BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end
                    .noise = s.sampler.noise(),
                    .stream = s.verifier->SharesNoise() ? Stream::kTarget : Stream::kDraft,
                    .draft_p_min = speculative.draft_p_min.value_or(options.draft_p_min),
-                   .prediction = prediction,
+                   .prediction = s.job->prediction,
                    .own_text_only = s.follows_drafts,
                    .salt = s.job->salt,
                    .teaches = request.reuse_prefix,

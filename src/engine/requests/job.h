@@ -20,7 +20,8 @@ struct Job {
   Ticket ticket = 0;
   Request request;            // without its prompt's tokens:
   std::vector<Token> prompt;  // at least one
-  SaltId salt = kNoSalt;      // stands for its cache_salt
+  std::vector<Token> prediction;
+  SaltId salt = kNoSalt;  // stands for its cache_salt
   OnRound on_round;
   std::shared_ptr<const grammar::Grammar> grammar;
   bool in_batch = false;  // of GenerateBatch, where no other request waits for the next pass

@@ -22,6 +22,7 @@ Result<PreparedRequest> Preparation::Prepare(Request request) const {
   prepared.prepared_by_ = this;
   prepared.prompt_ = PromptTokens(request);
   FORETOKEN_CHECK_OK(Check(request, prepared.prompt_));
+  prepared.prediction_ = PredictionTokens(request);
   request.sampling = Drawable(std::move(request.sampling));
   FORETOKEN_TRY(prepared.grammar_, grammars_.Of(request.sampling));
   prepared.request_ = std::move(request);
@@ -39,6 +40,16 @@ std::vector<Token> Preparation::PromptTokens(Request& request) const {
   auto tokens = tokenizer_.Encode(
       request.prompt, {.add_special = request.add_special, .parse_special = request.parse_special});
   if (tokens.empty() && tokenizer_.bos()) tokens.push_back(*tokenizer_.bos());
+  return tokens;
+}
+
+std::vector<Token> Preparation::PredictionTokens(const Request& request) const {
+  auto tokens =
+      tokenizer_.Encode(request.prediction, {.add_special = false, .parse_special = false});
+  if (tokens.size() > static_cast<std::size_t>(limits_.context)) {
+    tokens.resize(static_cast<std::size_t>(limits_.context));
+    tokens.shrink_to_fit();
+  }
   return tokens;
 }
 

@@ -55,6 +55,7 @@ class Preparation {
   [[nodiscard]] Status CheckOutput(const Request& request) const;
   [[nodiscard]] Status CheckRoom(const Request& request, std::span<const Token> prompt) const;
   std::vector<Token> PromptTokens(Request& request) const;
+  std::vector<Token> PredictionTokens(const Request& request) const;
 
   const RequestLimits limits_;
   const text::Tokenizer& tokenizer_;

@@ -56,6 +56,23 @@ TEST(Preparation, MakesTokensOfThePrompt) {
   EXPECT_FALSE(other.preparation->Made(*prepared));
 }
 
+// A long prediction costs the client's own thread, and no more memory than a context takes.
+TEST(Preparation, MakesTokensOfThePredictionAsManyAsFit) {
+  const FakeEngine engine;
+  Request request = Ask(10, 5);
+  EXPECT_TRUE(engine.preparation->Prepare(request)->prediction_tokens().empty());
+  request.prediction = "bcd";
+  auto prepared = engine.preparation->Prepare(request);
+  ASSERT_TRUE(prepared);
+  auto tokens = prepared->prediction_tokens();
+  EXPECT_EQ(std::vector<Token>(tokens.begin(), tokens.end()), (std::vector<Token>{1, 2, 3}));
+  request.prediction = std::string(100'000, 'b');
+  prepared = engine.preparation->Prepare(request);
+  ASSERT_TRUE(prepared);
+  tokens = prepared->prediction_tokens();
+  EXPECT_EQ(std::vector<Token>(tokens.begin(), tokens.end()), std::vector<Token>(256, 1));
+}
+
 TEST(Preparation, RefusesOutputThatNoRequestCanHave) {
   const FakeEngine engine;
   Request request = Ask(10, -1);
