@@ -31,7 +31,9 @@ TEMPLATES = {
     "a text that is split": LONG + "{% set l = [" + "b.split('b'), " * 100 + "] %}",
     "lines": LONG + "{% set l = [" + "b.splitlines(), " * 100 + "] %}",
     "characters": LONG + "{% set l = [" + "b | list, " * 100 + "] %}",
-    "names of a namespace": "{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = ns.l + [namespace(a=i, b=[i])] %}{% endfor %}",
+    # Lists in a list: one that grows by one item at a time is copied each time, which takes all the steps before it takes much memory.
+    "names of a namespace": "{% set ns = namespace(l=[]) %}{% for i in range(3000) %}{% set ns.m = [] %}{% for j in range(300) %}"
+                            "{% set ns.m = ns.m + [namespace(a=i, b=[j])] %}{% endfor %}{% set ns.l = ns.l + [ns.m] %}{% endfor %}",
     "one long word": "{{ 'a' * 16000000 }}",
     "long output of characters": "{{ '\u00e9 ' * 8000000 }}",
     "many parts": "{% set m = messages[0].content %}{% for i in range(99999) %}{{ i }}{{ m }}{% endfor %}{% for i in range(99999) %}{{ i }}{{ m }}{% endfor %}",
