@@ -4,6 +4,7 @@
 
 usage: calls_test.py MPIRUN RANK_CALLS SLOW_NETWORK (run by ctest)
 """
+import concurrent.futures
 import re
 import subprocess
 import sys
@@ -22,25 +23,30 @@ def ranks(n, *arguments, environment=()):
     return done.returncode, done.stdout + done.stderr
 
 
+def at_once(runs):
+    """What ranks() says of each (number, arguments, environment); for runs that mostly wait."""
+    with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
+        return list(pool.map(lambda run: ranks(run[0], *run[1], environment=run[2]), runs))
+
+
 class Calls(unittest.TestCase):
-    def test_each_call_does_what_it_says_and_a_busy_rank_is_not_lost(self):
+    def test_each_call_does_what_it_says(self):
         for n in (1, 2, 3):
-            code, text = ranks(n, "calls")
-            self.assertEqual((code, text), (0, f"{n} ranks: done\n"))
+            self.assertEqual(ranks(n, "calls"), (0, f"{n} ranks: done\n"))
 
-    def test_ranks_whose_looks_take_long_are_not_lost(self):
+    def test_busy_ranks_and_one_that_leaves_late_are_not_lost(self):
+        """At once, as they mostly wait: all but one, where a rank spins. Of three ranks one leads, one is busy, and one is neither."""
         look = ("LD_PRELOAD=" + SLOW_NETWORK, f"LOOK_US={LOOK_S * 1e6:.0f}")
-        self.assertEqual(ranks(3, "calls", environment=look), (0, "3 ranks: done\n"))
-
-    def test_a_rank_that_leaves_late_is_waited_for(self):
-        for late in (0, 1):
-            code, text = ranks(2, "leaves", late)
-            self.assertEqual((code, text), (0, "2 ranks: done\n"))
+        cases = {"busy": (2, ("busy",), ()), "busy, and looks take long": (3, ("busy",), look),
+                 "rank 0 leaves late": (2, ("leaves", 0), ()), "rank 1 leaves late": (2, ("leaves", 1), ())}
+        for name, done in zip(cases, at_once(cases.values())):
+            with self.subTest(name):
+                self.assertEqual(done, (0, f"{cases[name][0]} ranks: done\n"))
 
     def test_a_rank_that_stops_in_a_pass_or_without_one_is_named(self):
-        for what in ("gathers", "waits"):
-            for stopped in (0, 2):
-                code, text = ranks(3, what, stopped)
+        cases = [(what, stopped) for what in ("gathers", "waits") for stopped in (0, 2)]
+        for (what, stopped), (code, text) in zip(cases, at_once([(3, case, ()) for case in cases])):
+            with self.subTest(what, stopped=stopped):
                 self.assertNotEqual(code, 0)
                 self.assertRegex(text, rf"ranks: rank {stopped} on \S+ does not answer any more; look at its machine")
                 self.assertNotRegex(text, rf"rank {1 if stopped == 2 else 2} on \S+ does not answer")

@@ -2,10 +2,10 @@
 // tests/ranks/rank_calls.cpp: what ranks do for each other, and what happens where one of them fails.
 // Started by mpirun, and by calls_test.py.
 //
-// usage: rank_calls DEADLINE_S calls|gathers|waits|aborts|dies|leaves [RANK]
-// calls: each call, and a rank that is busy for longer than the deadline. gathers, waits: forever, all
-// in a pass or without work; RANK stops (SIGSTOP) after a moment. aborts, dies: RANK ends all, or is
-// killed. leaves: RANK leaves later than the others.
+// usage: rank_calls DEADLINE_S calls|busy|gathers|waits|aborts|dies|leaves [RANK]
+// calls: each call. busy: the same, and a rank that is busy for longer than the deadline. gathers,
+// waits: forever, all in a pass or without work; RANK stops (SIGSTOP) after a moment. aborts, dies:
+// RANK ends all, or is killed. leaves: RANK leaves later than the others.
 #include <signal.h>
 #include <unistd.h>
 
@@ -34,11 +34,12 @@ void Check(bool good, const std::string& what) {
   std::exit(1);
 }
 
-// Parts of several sizes, one of them empty.
+// Parts of several sizes, one of them empty: not that of the last rank, for which others wait.
 void CheckGather(comm::Ranks& ranks, int unit) {
   std::vector<std::int32_t> begins = {0};
+  const int empty = ranks.size() == 2 ? 0 : 1;
   for (int r = 0; r < ranks.size(); ++r)
-    begins.push_back(begins.back() + (r == 1 ? 0 : (r + 1) * unit));
+    begins.push_back(begins.back() + (r == empty ? 0 : (r + 1) * unit));
   std::vector<std::byte> bytes(static_cast<std::size_t>(begins.back()));
   const auto own = static_cast<std::size_t>(ranks.rank());
   for (int i = begins[own]; i < begins[own + 1]; ++i)
@@ -51,17 +52,17 @@ void CheckGather(comm::Ranks& ranks, int unit) {
             "a gather brought other bytes");
 }
 
-void CheckCalls(comm::Ranks& ranks, double deadline_s) {
+// Rank 0 has no work for busy_s, then the last rank computes for so long.
+void CheckCalls(comm::Ranks& ranks, double busy_s) {
   for (const int unit : {1, 90, 40000}) CheckGather(ranks, unit);
   Check(ranks.traffic().gathers == 3, "gathers are counted");
   std::vector<std::byte> word(8, static_cast<std::byte>(ranks.rank()));
   Check(ranks.Broadcast(word), ranks.why());
   Check(word[7] == std::byte{0}, "a broadcast brought other bytes");
-  // Rank 0 has no work for longer than the deadline, then the last rank computes for so long.
-  if (ranks.leads()) Sleep(1.5 * deadline_s), word[0] = std::byte{9};
+  if (ranks.leads()) Sleep(busy_s), word[0] = std::byte{9};
   Check(ranks.leads() ? ranks.Broadcast(word) : ranks.Await(word), ranks.why());
   Check(word[0] == std::byte{9}, "waiting for work brought other bytes");
-  if (ranks.rank() == ranks.size() - 1) Sleep(1.5 * deadline_s);
+  if (ranks.rank() == ranks.size() - 1) Sleep(busy_s);
   CheckGather(ranks, 16);
   Check(!ranks.host(ranks.rank()).empty(), "a rank's machine has no name");
 }
@@ -99,7 +100,8 @@ int Run(double deadline_s, const std::string& what, int rank) {
   auto joined = comm::JoinMpi({.deadline_s = deadline_s});
   Check(joined.has_value(), joined ? "" : joined.error().message);
   comm::Ranks& ranks = **joined;
-  if (what == "calls") CheckCalls(ranks, deadline_s);
+  if (what == "calls") CheckCalls(ranks, 0);
+  if (what == "busy") CheckCalls(ranks, 1.5 * deadline_s);
   if (what == "gathers" || what == "waits") Stop(ranks, what, rank);
   if (what == "aborts" && ranks.rank() == rank) ranks.Abort("this rank cannot go on");
   if (what == "dies" && ranks.rank() == rank) kill(getpid(), SIGKILL);
