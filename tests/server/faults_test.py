@@ -31,6 +31,7 @@ SHORT = {"prompt": "Once upon a time", "max_tokens": 6, "temperature": 0.8, "see
 BYSTANDER = {"prompt": "One day, Tom", "max_tokens": 24, "temperature": 0.8, "seed": 3, "logprobs": 2}
 LONG = {"prompt": "Once upon a time", "max_tokens": 300, "ignore_eos": True, "temperature": 0.8, "seed": 5}
 PAUSE_S = 0.1  # between what the bystander asks
+GRACE_S = 30  # what connections have to end when all is computed (apps/server/server.cpp)
 WAIT_S = 30  # the server's patience with a client (apps/server/net/http.h)
 
 
@@ -395,7 +396,7 @@ class Faults(unittest.TestCase):
 
     def test_sigterm_under_load_answers_all_that_was_accepted(self):
         server = self.serve(**SLOW)
-        bodies = [{**LONG, "max_tokens": 60 + i, "seed": i, "stream": i % 2 == 0} for i in range(16)]
+        bodies = [{**LONG, "max_tokens": 20 + i, "seed": i, "stream": i % 2 == 0} for i in range(16)]
         quick = self.serve()  # what each gets alone
         alone = [quick.completion(**{**body, "stream": False})["choices"][0]["text"] for body in bodies]
         texts, outcomes, accepted = {}, [], threading.Event()
@@ -413,6 +414,7 @@ class Faults(unittest.TestCase):
                 except ConnectionRefusedError:  # it listens no more
                     return
                 outcomes.append((status, headers.get("retry-after")))
+                time.sleep(0.02)
 
         def end():
             server.await_accepted(16)
@@ -420,6 +422,11 @@ class Faults(unittest.TestCase):
             while server.send("GET", "/health")[0] != 503:
                 time.sleep(0.001)
             accepted.set()
+            time.sleep(0.5)  # some come late
+            self.assertIsNone(server.process.poll())
+            server.process.send_signal(signal.SIGSTOP)  # so the work takes longer than connections have after it, and no processor's time
+            time.sleep(GRACE_S + 1)
+            server.process.send_signal(signal.SIGCONT)
 
         together([lambda i=i: ask(i) for i in range(16)] + [come_late, end])
         self.assertEqual([texts[i] for i in range(16)], alone)
