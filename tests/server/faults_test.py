@@ -422,8 +422,7 @@ class Faults(unittest.TestCase):
             while server.send("GET", "/health")[0] != 503:
                 time.sleep(0.001)
             accepted.set()
-            time.sleep(0.5)  # some come late
-            self.assertIsNone(server.process.poll())
+            time.sleep(2.5)  # some come late; longer than a server that loses its patience would wait
             server.process.send_signal(signal.SIGSTOP)  # so the work takes longer than connections have after it, and no processor's time
             time.sleep(GRACE_S + 1)
             server.process.send_signal(signal.SIGCONT)
