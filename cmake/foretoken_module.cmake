@@ -55,7 +55,7 @@ function(foretoken_growth_test program)
     # One instruction of x86 may move any number of bytes; without it, long copies take as many instructions for each byte as short ones.
     set(copies glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000)
     set(counter ${CMAKE_COMMAND} -E env GROWTH_COUNTS=${counts} GLIBC_TUNABLES=${copies}
-        ${FORETOKEN_VALGRIND} -q --tool=callgrind --collect-atstart=no --callgrind-out-file=${counts})
+        ${FORETOKEN_VALGRIND} -q --vgdb=no --tool=callgrind --collect-atstart=no --callgrind-out-file=/dev/null --log-file=${counts})
   endif()
   add_test(NAME ${program} COMMAND ${counter} $<TARGET_FILE:${program}>)
   set_tests_properties(${program} PROPERTIES LABELS growth COST 30 SKIP_REGULAR_EXPRESSION "growth tests count instructions under callgrind")

@@ -18,7 +18,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -31,15 +30,14 @@
 #include <valgrind/callgrind.h>
 #else
 #define RUNNING_ON_VALGRIND false
-#define CALLGRIND_ZERO_STATS
 #define CALLGRIND_TOGGLE_COLLECT
-#define CALLGRIND_DUMP_STATS
+#define VALGRIND_MONITOR_COMMAND(command)
 #endif
 
 namespace foretoken {
 
-// Skips all tests of a program that runs without callgrind. GROWTH_COUNTS names its
-// --callgrind-out-file.
+// Skips all tests of a program that runs without callgrind. GROWTH_COUNTS names valgrind's
+// --log-file.
 class GrowthEnvironment : public testing::Environment {
   void SetUp() override {
     if (!RUNNING_ON_VALGRIND || std::getenv("GROWTH_COUNTS") == nullptr)
@@ -49,24 +47,31 @@ class GrowthEnvironment : public testing::Environment {
 inline const testing::Environment* const kGrowthEnvironment =
     testing::AddGlobalTestEnvironment(new GrowthEnvironment);
 
+// The instructions of this thread that callgrind has collected. Its answer to the command `status
+// internal` is written behind the log file's end and has a line "events-T: N" for the thread T. A
+// dump would hold the number too, but takes as long as millions of instructions.
+inline std::uint64_t CollectedInstructions() {
+  const char* const path = std::getenv("GROWTH_COUNTS");
+  std::ifstream log(path, std::ios::ate);
+  VALGRIND_MONITOR_COMMAND("status internal");
+  constexpr std::string_view kThread = "current-tid: ";
+  std::string events;
+  for (std::string line; std::getline(log, line);) {
+    if (line.starts_with(kThread)) events = "events-" + line.substr(kThread.size()) + ": ";
+    if (!events.empty() && line.starts_with(events)) return std::stoull(line.substr(events.size()));
+  }
+  ADD_FAILURE() << path << " has no count: is it callgrind that runs this program?";
+  return 0;
+}
+
 // The instructions that run() takes in this thread. Collection is off before and after it.
 inline std::uint64_t Instructions(const std::function<void()>& run) {
-  CALLGRIND_ZERO_STATS;
+  const std::uint64_t before = CollectedInstructions();
   CALLGRIND_TOGGLE_COLLECT;
   run();
   CALLGRIND_TOGGLE_COLLECT;
-  CALLGRIND_DUMP_STATS;
-  // Dumps are numbered. The last line of each is "totals: N".
-  static int n_dumps = 0;
-  const std::string path =
-      std::string(std::getenv("GROWTH_COUNTS")) + "." + std::to_string(++n_dumps);
-  std::uint64_t total = 0;
-  std::ifstream dump(path);
-  constexpr std::string_view kTotals = "totals: ";
-  for (std::string line; std::getline(dump, line);)
-    if (line.starts_with(kTotals)) total = std::stoull(line.substr(kTotals.size()));
-  std::remove(path.c_str());
-  EXPECT_GT(total, 0u) << path << " has no totals: is it callgrind that runs this program?";
+  const std::uint64_t total = CollectedInstructions() - before;
+  EXPECT_GT(total, 0u);
   return total;
 }
 
@@ -74,14 +79,18 @@ inline std::uint64_t Instructions(const std::function<void()>& run) {
 // beginning if that is 0, to its end, which the next question tells it. If there are fewer
 // questions it runs to its end.
 inline std::uint64_t InstructionsFromQuestion(std::size_t from, const std::function<void()>& run) {
-  return Instructions([&] {
+  std::uint64_t before = CollectedInstructions();
+  CALLGRIND_TOGGLE_COLLECT;
+  {
     std::size_t n_asked = 0;
     const CancellationScope scope([&] {
-      if (++n_asked == from) CALLGRIND_ZERO_STATS;
+      if (++n_asked == from) before = CollectedInstructions();
       return n_asked > from;
     });
     run();
-  });
+  }
+  CALLGRIND_TOGGLE_COLLECT;
+  return CollectedInstructions() - before;
 }
 
 // The two sizes of an input whose work is compared.
@@ -127,7 +136,6 @@ inline void ExpectLinear(const std::string& name, Sizes sizes,
 inline void ExpectLittleWorkWhenCancelled(const std::string& name,
                                           const std::function<void()>& run) {
   SCOPED_TRACE(name);
-  run();  // makes tables that are made at first use
   std::size_t n_asked = 0;
   const std::uint64_t whole = Instructions([&] {
     const CancellationScope scope([&] { return ++n_asked, false; });

@@ -15,7 +15,7 @@ namespace {
 
 template <typename Table>
 double ExponentOfInsertions() {
-  return InstructionExponent({512, 4096}, [](std::size_t n) {
+  return InstructionExponent({256, 2048}, [](std::size_t n) {
     return [texts = TextsWithOneStandardHash(n)] {
       Table table;
       for (const std::string& text : texts) table.emplace(text, 0);

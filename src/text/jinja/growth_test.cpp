@@ -82,7 +82,7 @@ TEST(JinjaGrowth, ListsAreRendered) {
   for (const char* const source : kLists) {
     const auto parsed = Template::Parse(source);
     ASSERT_TRUE(parsed.has_value()) << source;
-    ExpectLinear(source, {1024, 4096}, [&](std::size_t size) {
+    ExpectLinear(source, {512, 2048}, [&](std::size_t size) {
       return [&parsed, size] {
         Budget budget({});
         Values messages;
@@ -140,7 +140,7 @@ std::string PlainName(std::size_t number) {
   return "name_" + std::to_string(number);
 }
 
-constexpr Sizes kNames = {256, std::size_t{1} << std::size(kTwins)};
+constexpr Sizes kNames = {256, 2048};
 
 TEST(JinjaGrowth, CollidingNamesAreReadAsFastAsOthers) {
   ASSERT_EQ(KnownHash(CollidingName(0)), KnownHash(CollidingName(kNames.larger - 1)));
@@ -200,7 +200,7 @@ TEST(JinjaGrowth, TemplatesHaveManyNames) {
         {"{{ [0", ", #", "] | unique | list | length }}"},
         {"{{ [0", ", 'v#'", "] | unique | list | length }}"},
         {"{% if false %}", "{% elif false %}{{ v# }}", "{% endif %}"}})
-    ExpectLinear(std::string(c.front) + c.part, {256, 2048}, [&](std::size_t n) {
+    ExpectLinear(std::string(c.front) + c.part, {256, 1024}, [&](std::size_t n) {
       return [source = Numbered(n, c.front, c.part, c.back)] {
         const auto parsed = Template::Parse(source);
         ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
@@ -210,7 +210,7 @@ TEST(JinjaGrowth, TemplatesHaveManyNames) {
       };
     });
   // Places and arguments with names, both many.
-  ExpectLinear("named places", {256, 2048}, [](std::size_t n) {
+  ExpectLinear("named places", {256, 1024}, [](std::size_t n) {
     return
         [source = Numbered(n, "{{ '", "{v#}", "'.format(z=0") + Numbered(n, "", ", v#=#", ") }}")] {
           const auto parsed = Template::Parse(source);
@@ -288,7 +288,6 @@ TEST(JinjaSteps, AreNeverMuchWork) {
       [[maybe_unused]] const auto out = parsed->Render(budget, variables, {});
       steps = budget.steps();
     };
-    run();
     const std::uint64_t instructions = Instructions(run);
     EXPECT_LE(instructions, kMostInstructionsPerStep * steps)
         << source << ": " << instructions / steps << " instructions for each of " << steps;
