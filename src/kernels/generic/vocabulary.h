@@ -208,6 +208,10 @@ int CollectAtLeast(const float* x, int n, float threshold, std::int32_t* ids, in
   const typename L::F t = L::All(threshold);
   int found = 0;
   const auto take = [&](typename L::Mask mask, int first) {
+    if (found >= room) {  // only counted, as when a threshold is searched for
+      found += __builtin_popcount(L::Bits(mask));
+      return;
+    }
     for (unsigned hits = L::Bits(mask); hits != 0; hits &= hits - 1, ++found)
       if (found < room) ids[found] = first + __builtin_ctz(hits);
   };
