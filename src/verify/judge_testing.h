@@ -106,6 +106,7 @@ struct Experiment {
   std::vector<Token> prompt = {1, 0, 0};
   bool rows_depend_on_text = false;  // the head's logits rotate by the last token
   Token last_draft = kNoToken;       // a draft ends with this token, if not before
+  std::size_t told = kTold;          // tokens of a round that the test reads, at most kTold
 
   std::vector<float> RowAfter(Token token) const {
     std::vector<float> row = logits;
@@ -181,7 +182,7 @@ inline void Commit(const round::Verdict& verdict, std::span<const Token> drafts,
   sampler.Push(verdict.next);
 }
 
-// Plays rounds of one proposal each, with independent noise. If a round gave fewer than kTold
+// Plays rounds of one proposal each, with independent noise. If a round gave fewer than e.told
 // tokens, plain rounds give the others. Verify is any callable with the signature of
 // Verifier::Verify.
 template <typename Verify>
@@ -197,16 +198,16 @@ Tally Play(const Experiment& e, Verify&& judge) {
     ++(verdict.kind == round::NextKind::kBonus ? tally.bonus
                                                : tally.recovered)[BucketOf(verdict.next)];
     Commit(verdict, table.drafts(), sampler);
-    while (sampler.n_generated() < static_cast<int>(kTold))
+    while (sampler.n_generated() < static_cast<int>(e.told))
       Commit(table.Play(sampler, 0, round, 0, judge), {}, sampler);
     const auto told = sampler.text().subspan(e.prompt.size());
     std::size_t cell = 0;
-    for (std::size_t i = 0; i < kTold; ++i) {
+    for (std::size_t i = 0; i < e.told; ++i) {
       cell = cell * kBuckets + BucketOf(told[i]);
       ++tally.committed[i][BucketOf(told[i])];
       if (i == 1) ++tally.pairs[cell];
     }
-    ++tally.triples[cell];
+    if (e.told == kTold) ++tally.triples[cell];
   }
   return tally;
 }
