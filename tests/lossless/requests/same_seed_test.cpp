@@ -50,7 +50,7 @@ std::vector<Request> SeededRequests() {
   for (const char* prompt : prompts) {
     Request& r = requests.emplace_back();
     r.prompt = prompt;
-    r.max_new_tokens = 100;
+    r.max_new_tokens = 60;
     r.ignore_eos = true;
     r.sampling.temperature = 0.6f;
     r.seed = 300 + requests.size();
@@ -126,9 +126,9 @@ TEST_P(SeedThatDraftsMayBend, GivesOneText) {
   ExpectSameDraws(AloneOnSeed(*OpenedOnSeed(OptionsOfCase(GetParam())), requests), first,
                   "another engine");
   {
+    const auto two = OpenedOnSeed(OptionsOfCase(GetParam(), 1, 2));
     const Load load;
-    ExpectSameDraws(AloneOnSeed(*OpenedOnSeed(OptionsOfCase(GetParam(), 1, 2)), requests), first,
-                    "two threads, load");
+    ExpectSameDraws(AloneOnSeed(*two, requests), first, "two threads, load");
   }
   const auto together = OpenedOnSeed(OptionsOfCase(GetParam(), 8))->GenerateBatch(requests);
   ASSERT_TRUE(together) << together.error().message;
