@@ -96,6 +96,8 @@ std::vector<Row> MethodRows() {
        {"--self-draft"},
        "TYPE[,TYPE]",
        "the number types of the copy that self drafts with, of its layers and its output head; "
+       "off: "
+       "no copy is made unasked; "
        "default Q2_K"},
   };
 }

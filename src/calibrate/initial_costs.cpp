@@ -101,13 +101,22 @@ class Learner {
     const auto i = static_cast<std::size_t>(d);
     const auto kept =
         i < kept_.drafts.size() ? kept_.drafts[i] : draft_length::LearnedCosts::Drafts();
-    if (!measured.measured && Believed(0, kept.one_us, slower_) == 0) return;
+    if (!measured.measured && Believed(0, kept.one_us, slower_) == 0) return Estimate(d);
     const double first_us =
                      Believed(measured.first * measured.one_us, kept.first * kept.one_us, slower_),
                  one_us = Believed(measured.one_us, kept.one_us, slower_);
     known_.costs.StartDrafter(d, one_us, Believed(measured.all_us, kept.all_us, slower_),
                               Believed(measured.row_us, kept.row_us, slower_),
                               one_us > 0 ? first_us / one_us : 1);
+  }
+
+  // A copy that is not there yet: by its bytes.
+  void Estimate(int d) {
+    const loader::DrafterEntry& entry = sources_.drafters[d];
+    if (!entry.late || !known_.costs.known()) return;
+    const double share =
+        static_cast<double>(entry.file_bytes) / static_cast<double>(sources_.target_bytes);
+    known_.costs.StartDrafter(d, share * known_.costs.PassUs(1, 0), 0, 0);
   }
 
   const CostSources& sources_;

@@ -495,7 +495,8 @@ std::string IdleDraftModels(const Options&, const Use& use) {
   return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
 }
 
-std::string IdleCopy(const Options&, const Use& use) {
+std::string IdleCopy(const Options& options, const Use& use) {
+  if (options.method.empty() && options.self_draft == "off") return "";
   const auto readers = NamesWith(AllDrafters(), &DrafterInfo::copies_target, true);
   return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loader/file_watch.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-
 #include <chrono>
 #include <exception>
 #include <utility>
 
+#include "base/machine/background_thread.h"
 #include "comm/agreement.h"
 #include "foretoken/result.h"
 #include "model/weights/source_check.h"
@@ -21,31 +18,29 @@ FileWatch::~FileWatch() {
 }
 
 void FileWatch::Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner) {
-  watched_.push_back({&checkpoint, &runner});
+  watched_.push_back({.checkpoint = &checkpoint, .own = &runner});
+}
+
+void FileWatch::Add(const formats::Checkpoint& checkpoint, const model::LateRunner& runner) {
+  watched_.push_back({.checkpoint = &checkpoint, .late = &runner});
 }
 
 // If the thread cannot be started, the sources of the tiles are not read again.
 void FileWatch::Begin() {
   bool any = false;
-  for (const Watched& w : watched_) any |= !w.runner->weights().sources().empty();
+  for (const Watched& w : watched_) any |= w.own != nullptr && !w.own->weights().sources().empty();
   if (!any) return;
-  // Signals are for the program's own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  sigdelset(&all, SIGBUS);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::thread([this] { Read(); });
+    thread_ = BackgroundThread([this] { Read(); });
   } catch (const std::exception&) {
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Status FileWatch::CheckAll() {
   if (ranks_ != nullptr && !ranks_->why().empty()) return comm::Lost(*ranks_);
   for (const Watched& w : watched_) {
     FORETOKEN_CHECK_OK(w.checkpoint->Check());
-    FORETOKEN_CHECK_OK(w.runner->CheckFiles());
+    if (model::LocalRunner* const runner = w.runner()) FORETOKEN_CHECK_OK(runner->CheckFiles());
   }
   return {};
 }
@@ -68,15 +63,14 @@ Status FileWatch::status() const {
   if (error_) return Fail(*error_);
   for (const Watched& w : watched_) {
     FORETOKEN_CHECK_OK(w.checkpoint->Check());
-    FORETOKEN_CHECK_OK(w.runner->QuickCheckFiles());
+    if (const model::LocalRunner* const runner = w.runner())
+      FORETOKEN_CHECK_OK(runner->QuickCheckFiles());
   }
   return {};
 }
 
 void FileWatch::Read() noexcept {
-  // On Linux this concerns only this thread. If it is refused, the pauses still limit the load.
-  const struct sched_param parameters = {};
-  sched_setscheduler(0, SCHED_IDLE, &parameters);
+  RunWhenIdle();
   Status status = CatchNoMemory("model files", [&] { return ReadSources(); });
   if (!status && status.error().code == ErrorCode::kNoMemory) return;
   const std::lock_guard lock(mutex_);
@@ -86,8 +80,8 @@ void FileWatch::Read() noexcept {
 Status FileWatch::ReadSources() {
   using Clock = std::chrono::steady_clock;
   for (const Watched& w : watched_) {
-    if (w.runner->weights().sources().empty()) continue;
-    model::SourceCheck check(*w.checkpoint, w.runner->weights());
+    if (w.own == nullptr || w.own->weights().sources().empty()) continue;
+    model::SourceCheck check(*w.checkpoint, w.own->weights());
     for (bool more = true; more;) {
       if (ending_) return {};
       const auto begin = Clock::now();

@@ -18,6 +18,7 @@
 
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
+#include "model/late_runner.h"
 #include "model/local_runner.h"
 
 namespace foretoken::loader {
@@ -31,6 +32,8 @@ class FileWatch {
 
   // Call it before Begin. Both arguments must outlive the watch.
   void Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner);
+  // The same for one that is still being made. The sources of its tiles are those of the target's.
+  void Add(const formats::Checkpoint& checkpoint, const model::LateRunner& runner);
   // Ranks whose loss makes passes compute something else, too.
   void Add(const comm::Ranks& ranks) { ranks_ = &ranks; }
   // Starts the thread, if there is anything for it to do.
@@ -44,8 +47,12 @@ class FileWatch {
 
  private:
   struct Watched {
-    const formats::Checkpoint* checkpoint;
-    model::LocalRunner* runner;
+    const formats::Checkpoint* checkpoint = nullptr;
+    model::LocalRunner* own = nullptr;  // or:
+    const model::LateRunner* late = nullptr;
+
+    // Null as long as it is being made.
+    model::LocalRunner* runner() const noexcept { return late == nullptr ? own : late->made(); }
   };
   [[nodiscard]] Status CheckAll();
   void Note(Status status) noexcept;  // REQUIRES: the mutex. The first error stays

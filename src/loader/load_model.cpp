@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loader/load_model.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/machine/background_thread.h"
 #include "comm/agreement.h"
 #include "loader/ranks/model_agreement.h"
 #include "loader/ranks/open_order.h"
@@ -61,16 +63,21 @@ Result<std::unique_ptr<model::LocalRunner>> LoadOwn(const Loading& loading, cons
                                   loading.pool, OptionsOf(loading, checkpoint, cache));
 }
 
+model::TileCache CacheOfCopy(const Loading& loading, const ModelPart& part,
+                             const formats::Checkpoint& checkpoint) {
+  return TileCacheFor(loading.options.repack_cache, loading.options.repack_cache_gb, checkpoint,
+                      false)
+      .ForCopy(NameOf(*part.copy));
+}
+
 Result<std::unique_ptr<model::LocalRunner>> LoadCopy(const Loading& loading, const ModelPart& part,
                                                      const formats::Checkpoint& checkpoint,
                                                      model::LocalRunner& target) {
-  const model::TileCache cache =
-      TileCacheFor(loading.options.repack_cache, loading.options.repack_cache_gb, checkpoint, false)
-          .ForCopy(NameOf(*part.copy));
+  const model::TileCache cache = CacheOfCopy(loading, part, checkpoint);
   model::LoadOptions options = OptionsOf(loading, checkpoint, cache);
   options.paged = false;
   return model::LocalRunner::LoadCopy(checkpoint, part.options, *part.copy, loading.kernels,
-                                      loading.pool, target, options);
+                                      {loading.pool, loading.pool}, target, options);
 }
 
 void SendOpen(const Loading& loading, const ModelPart& part, const std::string& path, int number,
@@ -101,6 +108,38 @@ Result<std::unique_ptr<model::LocalRunner>> LoadShare(const Loading& loading, co
   if (!loaded) return Fail(std::move(loaded).error().In(checkpoint.path()));
   if (target == nullptr) NotePaging(loading, **loaded);
   return loaded;
+}
+
+// Kept tiles are mapped at once. New ones are made on a quarter of the threads, when the machine is idle.
+LoadedModel LoadLate(const Loading& loading, const ModelPart& part,
+                     const formats::Checkpoint& checkpoint, model::LocalRunner& target) {
+  model::RunnerInfo info = target.info();
+  info.max_rows = info.max_logit_rows = part.options.max_rows;
+  info.weight_bytes = part.copy_bytes;
+  info.features_width = 0, info.experts = {};
+  auto load = [cache = CacheOfCopy(loading, part, checkpoint), options = part.options,
+               types = *part.copy, &checkpoint, &target, &kernels = loading.kernels,
+               &pool = loading.pool](const std::atomic<bool>& stop) {
+    ThreadPool makers(std::max(1, pool.size() / 4));
+    bool idle = false;
+    const auto on_progress = [&](const model::LoadStep& step) {
+      if (!idle && step.makes) {
+        makers.Run([](int) { RunWhenIdle(); });
+        idle = true;
+      }
+      return !stop;
+    };
+    return model::LocalRunner::LoadCopy(checkpoint, options, types, kernels, {pool, makers}, target,
+                                        {.cache = &cache, .on_progress = on_progress});
+  };
+  LoadedModel model;
+  auto late = std::make_unique<model::LateRunner>(
+      info, std::move(load), [&notices = loading.notices, &checkpoint](const std::string& why) {
+        notices.push_back("self: no copy of " + checkpoint.path() + " drafts: " + why);
+      });
+  model.late = late.get();
+  model.runner = std::move(late);
+  return model;
 }
 
 Result<LoadedModel> LoadModel(const Loading& loading, const ModelPart& part,

@@ -14,6 +14,7 @@
 #include "loader/memory_plan.h"
 #include "loader/model_part.h"
 #include "loader/ranks/rank_group.h"
+#include "model/late_runner.h"
 #include "model/local_runner.h"
 
 namespace foretoken::loader {
@@ -31,7 +32,8 @@ struct Loading {
 // A network, and this process's part of it: the same, or where ranks share it, what `runner` owns.
 struct LoadedModel {
   std::unique_ptr<model::Runner> runner;
-  model::LocalRunner* own = nullptr;
+  model::LocalRunner* own = nullptr;  // null where it is still being made:
+  model::LateRunner* late = nullptr;
   int number = -1;  // among the networks of the ranks
 };
 
@@ -46,7 +48,11 @@ bool Report(const EngineOptions& options, const MemoryPlan& memory, const std::s
     const Loading& loading, const ModelPart& part, const formats::Checkpoint& checkpoint,
     model::LocalRunner* target);
 
-// The same, and where part.options names ranks, all of them load their shares. Errors: also those of the
+// A copy of `target` that is made while the engine works (ModelPart::late). What fails is a notice.
+LoadedModel LoadLate(const Loading& loading, const ModelPart& part,
+                     const formats::Checkpoint& checkpoint, model::LocalRunner& target);
+
+// The same as LoadShare, and where part.options names ranks, all of them load their shares. Errors: also those of the
 // other ranks, and kMismatch (they have another file).
 [[nodiscard]] Result<LoadedModel> LoadModel(const Loading& loading, const ModelPart& part,
                                             const formats::Checkpoint& checkpoint,

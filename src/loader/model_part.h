@@ -25,6 +25,7 @@ struct ModelPart {
   // Set if this is a copy of the target with fewer bits: the types of its tiles, and how many bytes they take.
   std::optional<model::CopyTypes> copy = {};
   std::int64_t copy_bytes = 0;
+  bool late = false;  // a copy that is made while the engine works
 };
 
 // Reads the configuration. The caller sets the sizes. Errors: those of the file.

@@ -253,21 +253,20 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(const formats::Checkp
                       {.cache = reads_cache ? &target.read_cache_ : nullptr}));
 }
 
-Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadCopy(const formats::Checkpoint& checkpoint,
-                                                           const RunnerOptions& options,
-                                                           const CopyTypes& types,
-                                                           const kernels::Kernels& kernels,
-                                                           ThreadPool& pool, LocalRunner& target,
-                                                           const LoadOptions& load) {
+Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadCopy(
+    const formats::Checkpoint& checkpoint, const RunnerOptions& options, const CopyTypes& types,
+    const kernels::Kernels& kernels, const CopyPools& pools, LocalRunner& target,
+    const LoadOptions& load) {
   FORETOKEN_TRY(CacheMemory none, CacheMemory::Create({}, {}));
-  FORETOKEN_TRY(Weights weights, Weights::LoadCopy(checkpoint, target.config_, target.weights_,
-                                                   types, target.division_, pool, load));
+  FORETOKEN_TRY(Weights weights,
+                Weights::LoadCopy(checkpoint, target.config_, target.weights_, types,
+                                  target.division_, pools.of_loading, load));
   RunnerOptions own = options;
   own.division = target.division_;
   own.ranks = target.division_.size() == 1 ? nullptr : &target.ranks_;
   return std::unique_ptr<LocalRunner>(
-      new LocalRunner(target.config_, own, kernels, pool, std::move(weights), std::move(none),
-                      {.cache = &target.read_cache_, .states = &target.states_}));
+      new LocalRunner(target.config_, own, kernels, pools.of_passes, std::move(weights),
+                      std::move(none), {.cache = &target.read_cache_, .states = &target.states_}));
 }
 
 void LocalRunner::KeepFeatures(const FeatureRequest& request) {

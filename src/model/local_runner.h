@@ -73,10 +73,14 @@ class LocalRunner final : public Runner {
   // A copy of `target` with fewer bits (weights/copy_types.h). Its passes read the target's cache and
   // states, and write keys, values and inputs of their rows there, which the target's next pass of these
   // positions writes over. options: max_rows and max_logit_rows; all else is the target's. The target
-  // and its checkpoint must outlive it. Errors: those of Weights.
+  // and its checkpoint must outlive it. It may be loaded on any thread, while the target runs. Errors:
+  // those of Weights.
+  struct CopyPools {
+    ThreadPool &of_passes, &of_loading;
+  };
   [[nodiscard]] static Result<std::unique_ptr<LocalRunner>> LoadCopy(
       const formats::Checkpoint& checkpoint, const RunnerOptions& options, const CopyTypes& types,
-      const kernels::Kernels& kernels, ThreadPool& pool, LocalRunner& target,
+      const kernels::Kernels& kernels, const CopyPools& pools, LocalRunner& target,
       const LoadOptions& load);
 
   const PassResult& Run(const Pass& pass) noexcept override;

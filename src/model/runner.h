@@ -66,6 +66,10 @@ class Runner {
 
   const RunnerInfo& info() const noexcept { return info_; }
 
+  // False as long as the network's weights are still being made (late_runner.h): then there are no passes.
+  // For the thread of the passes.
+  virtual bool Ready() noexcept { return true; }
+
   // Runs the pass. The result is valid until the next call of Run or KeepFeatures. REQUIRES: the
   // pass keeps within the limits of info(), its segments name their blocks, and where a network is
   // a head, but no block drafter, the pass has features. Allocates nothing.

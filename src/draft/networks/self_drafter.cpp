@@ -49,8 +49,9 @@ void SelfDrafter::Observe(std::span<const Observation> observations) noexcept {
   for (const Observation& o : observations) At(o.seq).Commit(o.committed);
 }
 
-// Whether the target has computed all of the text but its newest token.
+// Whether there is a copy, and the target has computed all of the text but its newest token.
 bool SelfDrafter::Ready(SeqId seq) const noexcept {
+  if (!runner_->Ready()) return false;
   const int newest = chains_[static_cast<std::size_t>(seq)].position() - 1;
   return newest >= 1 && target_.length(seq) == newest;
 }

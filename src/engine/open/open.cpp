@@ -260,14 +260,24 @@ class EngineOpener {
     return opened().tokenizer->Encode(text, {.add_special = false, .parse_special = false});
   }
 
+  Result<loader::LoadedModel> ModelOf(const loader::DraftPart& draft) {
+    if (draft.part.late)
+      return loader::LoadLate(loading(), draft.part, *draft.file, *target_model_.own);
+    const bool of_target = draft.part.config.head || draft.part.copy;
+    return loader::LoadModel(loading(), draft.part, *draft.file,
+                             of_target ? &target_model_ : nullptr);
+  }
+
   Status MakeModelDrafter(loader::DraftPart& draft) {
-    auto model =
-        loader::LoadModel(loading(), draft.part, *draft.file,
-                          draft.part.config.head || draft.part.copy ? &target_model_ : nullptr);
+    auto model = ModelOf(draft);
     if (!model) return drafts_.PassOver(draft, std::move(model).error());
     draft_bytes_.push_back(loader::ResidentWeights(memory_, model->runner->info()));
-    scratch_bytes_ += model->own->scratch_bytes();
-    impl_->files_.Add(*draft.file, *model->own);
+    if (model->late == nullptr) {
+      scratch_bytes_ += model->own->scratch_bytes();
+      impl_->files_.Add(*draft.file, *model->own);
+    } else {
+      impl_->files_.Add(*draft.file, *model->late);
+    }
     draft::DrafterSettings settings = SettingsOf();
     settings.runner = std::move(model->runner);
     if (draft.part.config.head) settings.head = &*draft.part.config.head;
@@ -282,7 +292,8 @@ class EngineOpener {
         .file_bytes = draft.part.copy ? draft.part.copy_bytes
                                       : static_cast<std::int64_t>(draft.file->file_bytes()),
         .spec = draft.spec,
-        .instant = draft.spec->info.lookup_only};
+        .instant = draft.spec->info.lookup_only,
+        .late = draft.part.late};
     if (drafter->HasReducedOutput()) {
       impl_->drafters_.Add(
           entry, draft::ViewsOf(std::move(drafter), options().max_sequences),

@@ -48,13 +48,17 @@ std::vector<int> SpeculationRules::DraftersFor(const Request& request) const {
   if (!s.enabled.value_or(true) || k == 0) return {};
   auto drafters = s.method ? *drafters_.Find(*s.method) : drafters_.defaults();
   const bool any = !drafters.empty();
+  // Where the drafts decide the text, it would depend on when a late network is ready.
+  const verify::Verifier* const asked = AskedFor(request);
+  const bool follows_drafts =
+      asked != nullptr && !asked->SharesNoise() && !request.sampling.greedy();
   std::erase_if(drafters, [&](int d) {
     const draft::DrafterSpec* const spec = drafters_[d].spec;
+    if (drafters_[d].late && follows_drafts && !s.method) return true;
     return spec != nullptr && (spec->joins_others || !spec->Serves(request));
   });
   // Drafters that join all others (a grammar's) draft before them, whatever the method, unless the
   // strategy reads distributions or logits, which such drafts lack.
-  const verify::Verifier* const asked = AskedFor(request);
   const bool reads_drafts =
       asked != nullptr && (asked->NeedsDistributions() || asked->NeedsLogits());
   for (int d = drafters_.size() - 1; any && !reads_drafts && d >= 0; --d)
@@ -85,8 +89,11 @@ const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) co
   // A least draft length needs a strategy that allows short drafts to be withheld.
   if ((FollowsLoad(set) || LeastDraftsOf(request) > 1) && !bent)
     return verifiers_.Of(VerifyStrategy::kSampleMatch);
-  for (const int d : DraftersFor(request))
-    if (drafters_[d].drafter->ReportsDistributions() && DrawsDrafts(request))
+  const std::vector<int> drafters = DraftersFor(request);
+  const bool any_late =
+      std::any_of(drafters.begin(), drafters.end(), [this](int d) { return drafters_[d].late; });
+  for (const int d : drafters)
+    if (drafters_[d].drafter->ReportsDistributions() && DrawsDrafts(request) && !any_late)
       return verifiers_.Of(VerifyStrategy::kResidual);
   return verifiers_.Of(VerifyStrategy::kSampleMatch);
 }

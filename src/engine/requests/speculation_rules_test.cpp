@@ -49,6 +49,23 @@ class SpeculationRulesTest : public testing::Test {
   loader::DrafterSet drafters_;
 };
 
+// When a late network is ready is nothing that a text may depend on.
+TEST_F(SpeculationRulesTest, LateDraftersDecideNoText) {
+  EXPECT_EQ(VerifierOf(Rules(), At(1)), "residual");
+  drafters_[0].late = true;
+  const SpeculationRules rules = Rules();
+  EXPECT_EQ(VerifierOf(rules, At(1)), "sample-match");
+  EXPECT_FALSE(rules.FollowsDrafts(At(1), rules.VerifierFor(At(1))));
+  Request typical = At(1);
+  typical.speculative.strategy = VerifyStrategy::kTypicalAcceptance;
+  EXPECT_EQ(rules.DraftersFor(typical), std::vector<int>());
+  typical.speculative.method = "model";  // who names it, wants it
+  EXPECT_EQ(rules.DraftersFor(typical), std::vector<int>{0});
+  typical.sampling.temperature = 0;
+  typical.speculative.method.reset();
+  EXPECT_EQ(rules.DraftersFor(typical), std::vector<int>{0});
+}
+
 TEST_F(SpeculationRulesTest, ARequestChoosesItsDrafters) {
   const SpeculationRules rules = Rules();
   Request request = At(0);

@@ -64,6 +64,48 @@ TEST_F(DraftFilesTest, WithoutFilesAndMethodsThereIsLookup) {
   EXPECT_TRUE(files->drafts.empty());
 }
 
+// Types that are named are a wish for a copy of any model; without them it must pay.
+TEST_F(DraftFilesTest, WithoutFilesAndMethodsTheModelMayDraftForItself) {
+  EngineOptions options = Options("");
+  options.speculative.self_draft = "Q4_0";
+  const auto files = Open(options);
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_EQ(files->methods, "self,ngram");
+  ASSERT_EQ(files->drafts.size(), 1U);
+  EXPECT_TRUE(files->drafts[0].part.late);
+  EXPECT_GT(files->drafts[0].part.copy_bytes, 0);
+  EXPECT_NE(files->drafts[0].notice.find("self_draft off"), std::string::npos);
+
+  const auto methods_of = [this](const EngineOptions& o) {
+    const auto opened = Open(o);
+    return opened ? opened->methods : opened.error().message;
+  };
+  EngineOptions other = options;
+  other.speculative.self_draft = "off";
+  EXPECT_EQ(methods_of(other), "ngram");
+  other = options, other.find_drafters = false;
+  EXPECT_EQ(methods_of(other), "ngram");
+  other = options, other.kv_cache = false;
+  EXPECT_EQ(methods_of(other), "ngram");
+  other = options, other.speculative.draft_models = {Model("small.gguf")};
+  EXPECT_EQ(methods_of(other), "standalone");
+  other = options, other.speculative.strategy = VerifyStrategy::kSampleMatch;
+  EXPECT_EQ(methods_of(other), "self,ngram");
+  // The text would depend on when the copy is ready.
+  for (const VerifyStrategy strategy :
+       {VerifyStrategy::kResidual, VerifyStrategy::kTypicalAcceptance}) {
+    other.speculative.strategy = strategy;
+    EXPECT_EQ(methods_of(other), "ngram");
+  }
+}
+
+TEST_F(DraftFilesTest, ACopyThatIsAskedForIsMadeAtOnce) {
+  const auto files = Open(Options("self"));
+  ASSERT_TRUE(files) << files.error().message;
+  ASSERT_EQ(files->drafts.size(), 1U);
+  EXPECT_FALSE(files->drafts[0].part.late);
+}
+
 TEST_F(DraftFilesTest, FilesChooseTheirUsualMethods) {
   const auto files = Open(Options("", {Model("small.gguf"), Head(false), Head(true)}));
   ASSERT_TRUE(files) << files.error().message;

@@ -61,6 +61,11 @@ class MemoryRoom {
 
 }  // namespace
 
+std::string WhyNoRoom(const DraftPart& draft, const EngineOptions& options,
+                      const DraftTarget& target) {
+  return MemoryRoom(options, target).Take(draft);
+}
+
 std::string PassedOver(const std::string& error) {
   return "drafts: passed over " + error;
 }
@@ -101,7 +106,7 @@ std::string FoundLine(const std::vector<DraftPart>& drafts) {
   std::string list;
   bool beside = false;
   for (const DraftPart& draft : drafts) {
-    if (!draft.found) continue;
+    if (!draft.found || draft.part.late) continue;
     beside |= !draft.in_target;
     list += fmt::format("{}{} by {}", list.empty() ? "" : ", ", draft.spec->info.name,
                         draft.in_target ? "the model's own head" : NameOf(draft.file->path()));

@@ -27,6 +27,10 @@ struct FoundDraft {
 void ChooseFound(std::vector<FoundDraft> found, const EngineOptions& options,
                  const DraftTarget& target, DraftFiles& files);
 
+// Whether memory has room for this one draft beside the target: "", or why not.
+std::string WhyNoRoom(const DraftPart& draft, const EngineOptions& options,
+                      const DraftTarget& target);
+
 // "drafts: mtp by the model's own head, standalone by tales-draft.gguf (found beside the model; ...)";
 // "" if nothing was found.
 std::string FoundLine(const std::vector<DraftPart>& drafts);

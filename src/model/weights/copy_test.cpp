@@ -37,7 +37,7 @@ struct CopiedModel {
     runner = *LocalRunner::Load(*file, config, options, kernels, pool, {});
   }
   std::unique_ptr<LocalRunner> Copy(const CopyTypes& types, const LoadOptions& load = {}) {
-    auto copy = LocalRunner::LoadCopy(*file, options, types, kernels, pool, *runner, load);
+    auto copy = LocalRunner::LoadCopy(*file, options, types, kernels, {pool, pool}, *runner, load);
     EXPECT_TRUE(copy) << copy.error().message;
     return std::move(*copy);
   }

@@ -144,6 +144,7 @@ struct HeadWeights {
 struct LoadStep {
   const char* name = "";  // "repacking", "reading kept weights"
   std::size_t done_bytes = 0, total_bytes = 0;
+  bool makes = false;  // the tiles are made, because none are kept
 };
 
 Error LoadingStopped();  // by on_progress

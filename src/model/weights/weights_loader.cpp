@@ -20,8 +20,9 @@ Status WeightsLoader::Fill(ThreadPool& pool, const LoadOptions& options) {
   if (network_ == nullptr) NoteWidened(options);
   const std::uint64_t key = Key();
   auto kept = cache.Find(
-      plan_.checkpoint().path(), key, plan_.tile_bytes(), pool,
-      [&](std::size_t done_bytes) { return Report(options, "reading kept weights", done_bytes); });
+      plan_.checkpoint().path(), key, plan_.tile_bytes(), pool, [&](std::size_t done_bytes) {
+        return Report(options, {"reading kept weights", done_bytes, plan_.tile_bytes()});
+      });
   if (kept) {
     weights_.tiles_ = std::move(*kept);
     for (const MatrixJob& job : plan_.jobs())
@@ -127,13 +128,12 @@ void WeightsLoader::Repack(ThreadPool& pool, const LoadOptions& options) {
     done_bytes = job.offset + TiledBytes(job);
     weights_.tiles_.Finish(done_bytes, pool);
     if (options.paged) weights_.tiles_.WriteBack(done_bytes);
-    if (!Report(options, "repacking", done_bytes)) return;
+    if (!Report(options, {"repacking", done_bytes, plan_.tile_bytes(), true})) return;
   }
 }
 
-bool WeightsLoader::Report(const LoadOptions& options, const char* name, std::size_t done_bytes) {
-  if (options.on_progress && !options.on_progress({name, done_bytes, plan_.tile_bytes()}))
-    stopped_ = true;
+bool WeightsLoader::Report(const LoadOptions& options, const LoadStep& step) {
+  if (options.on_progress && !options.on_progress(step)) stopped_ = true;
   return !stopped_;
 }
 

@@ -38,7 +38,7 @@ class WeightsLoader {
   static Status CannotPage(const std::string& why);
   void Repack(ThreadPool& pool, const LoadOptions& options);
   // False: stop.
-  bool Report(const LoadOptions& options, const char* name, std::size_t done_bytes);
+  bool Report(const LoadOptions& options, const LoadStep& step);
   // A hash of all that decides what the tiles are: the file, and which tensor lies where.
   std::uint64_t Key() const;
 

@@ -50,6 +50,36 @@ TEST(SelfDraft, ReadsNoPromptAndRunsOnePassForEachDraft) {
   EXPECT_LT(summary.drafters[0].model.weight_bytes, summary.target.weight_bytes * 2 / 3);
 }
 
+// Nobody asks for the copy, and nothing better is beside the model: it is made while the engine works, and
+// drafts from then on. The text stays what it is.
+TEST(SelfDraft, OfAModelWithoutADrafterBeginsWhenTheCopyIsMade) {
+  const std::string model = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 96});
+  EngineOptions options = SelfOptions(model);
+  options.repack_cache = "off";
+  options.speculative.method = "none";
+  Request request;
+  request.prompt = "once upon a time there was";
+  request.max_new_tokens = 60;
+  request.ignore_eos = true;
+  request.seed = 4;
+  request.logprobs = 3;
+  const auto plain = *(*Engine::Open(options))->Generate(request);
+
+  options.speculative.method.clear();
+  const auto engine = *Engine::Open(options);
+  EXPECT_EQ(engine->summary().method, "self,ngram");
+  EXPECT_EQ(engine->summary().memory.cache, engine->summary().target.cache_bytes);
+  bool drafted = false;
+  for (int behind = 0; behind < 3; behind += drafted) {  // three texts with the copy
+    const auto text = *engine->Generate(request);
+    EXPECT_EQ(text.token_ids, plain.token_ids);
+    for (std::size_t i = 0; i < plain.logprobs.size(); ++i)
+      EXPECT_EQ(text.logprobs[i].top, plain.logprobs[i].top) << i;
+    EXPECT_EQ(text.strategy, "sample-match");
+    drafted = text.speculation.draft_forwards > 0;  // lookups have no passes
+  }
+}
+
 TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {
   const std::string folder = fixtures::TemporaryFolder(),
                     model = fixtures::WriteTinyModel(folder, {.seed = 95});
@@ -58,6 +88,7 @@ TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {
     EXPECT_TRUE(WhyNotOpened(SelfOptions(model, types)).starts_with("self_draft: '")) << types;
   EXPECT_NE(WhyNotOpened(SelfOptions(model, "Q4_0,Q4_0,Q4_0")).find("are 3 types"),
             std::string::npos);
+  EXPECT_NE(WhyNotOpened(SelfOptions(model, "off")).find("drop one of them"), std::string::npos);
   EngineOptions uncached = SelfOptions(model);
   uncached.kv_cache = false;
   EXPECT_NE(WhyNotOpened(uncached).find("leave the cache on"), std::string::npos);

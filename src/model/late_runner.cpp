@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/late_runner.h"
+
+#include <exception>
+#include <utility>
+
+#include "base/machine/background_thread.h"
+
+namespace foretoken::model {
+
+LateRunner::LateRunner(const RunnerInfo& info, Load load,
+                       std::function<void(std::string)> on_failure)
+    : load_(std::move(load)), on_failure_(std::move(on_failure)) {
+  info_ = info;
+  try {
+    thread_ = BackgroundThread([this] { Make(); });
+  } catch (const std::exception& e) {
+    why_none_ = e.what();
+    failed_ = true;
+  }
+}
+
+LateRunner::~LateRunner() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void LateRunner::Make() noexcept {
+  try {
+    auto made = load_(stop_);
+    if (made) {
+      own_ = *std::move(made);
+      made_.store(own_.get(), std::memory_order_release);
+      return;
+    }
+    why_none_ = std::move(made).error().message;
+  } catch (const std::exception& e) {
+    why_none_ = e.what();
+  }
+  failed_.store(true, std::memory_order_release);
+}
+
+bool LateRunner::Ready() noexcept {
+  if (made() != nullptr) return true;
+  if (!told_ && failed_.load(std::memory_order_acquire)) Tell();
+  return false;
+}
+
+void LateRunner::Tell() noexcept {
+  told_ = true;
+  try {
+    on_failure_(why_none_);
+  } catch (const std::exception&) {  // there is no memory for the text
+  }
+}
+
+}  // namespace foretoken::model

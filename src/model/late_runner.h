@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// model/late_runner.h: a network whose weights are made while the engine works already.
+//
+// A thread of its own makes them. The network is there when the machine had time for it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "foretoken/result.h"
+#include "model/local_runner.h"
+
+namespace foretoken::model {
+
+class LateRunner final : public Runner {
+ public:
+  // Makes the network. It is called once, on the thread, and returns early once `stop` is true.
+  using Load = std::function<Result<std::unique_ptr<LocalRunner>>(const std::atomic<bool>& stop)>;
+
+  // info: of the network that `load` makes. on_failure: told once, by Ready, why there will be none.
+  // What both of them refer to must outlive the runner.
+  LateRunner(const RunnerInfo& info, Load load, std::function<void(std::string)> on_failure);
+  ~LateRunner() override;  // stops the making, and waits for the matrix that is being made
+
+  bool Ready() noexcept override;
+  // REQUIRES: Ready.
+  const PassResult& Run(const Pass& pass) noexcept override { return own_->Run(pass); }
+  void KeepFeatures(const FeatureRequest& request) override { own_->KeepFeatures(request); }
+  void ClearBlocks(std::span<const std::int32_t> blocks) noexcept override {
+    own_->ClearBlocks(blocks);
+  }
+
+  // The network; null as long as there is none. Any thread.
+  LocalRunner* made() const noexcept { return made_.load(std::memory_order_acquire); }
+
+ private:
+  void Make() noexcept;
+  void Tell() noexcept;
+
+  Load load_;
+  std::function<void(std::string)> on_failure_;
+  std::unique_ptr<LocalRunner> own_;  // written by the thread, before the flags
+  std::string why_none_;
+  std::atomic<LocalRunner*> made_{nullptr};
+  std::atomic<bool> failed_{false}, stop_{false};
+  bool told_ = false;
+  std::thread thread_;
+};
+
+}  // namespace foretoken::model
