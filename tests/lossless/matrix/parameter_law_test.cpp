@@ -120,6 +120,12 @@ std::vector<Column> Columns(VerifyStrategy strategy) {
     if (drafter.laws || !ReadsLaws(strategy)) columns.push_back({drafter.name, strategy});
   // A portfolio with a model is verified by `residual` if no strategy is named.
   if (strategy == VerifyStrategy::kResidual) columns.push_back({"all", VerifyStrategy::kAuto});
+  // Lengths that depend on what was accepted before.
+  const bool reads = ReadsLaws(strategy);
+  columns.push_back({reads ? "standalone" : "ngram", strategy,
+                     strategy == VerifyStrategy::kResidual ? "ewma"
+                     : reads                               ? "heuristic"
+                                                           : "by-text"});
   return columns;
 }
 
@@ -182,15 +188,8 @@ void ExpectPlainLaws(const std::vector<Column>& columns, Size size, bool all) {
 
 class ParameterLaw : public testing::TestWithParam<VerifyStrategy> {};
 
-// The last column has lengths that depend on what was accepted before.
 TEST_P(ParameterLaw, IsThatOfPlainDecodingWithEveryDrafter) {
-  std::vector<Column> columns = Columns(GetParam());
-  const bool reads = ReadsLaws(GetParam());
-  columns.push_back({reads ? "standalone" : "ngram", GetParam(),
-                     GetParam() == VerifyStrategy::kResidual ? "ewma"
-                     : reads                                 ? "heuristic"
-                                                             : "by-text"});
-  ExpectPlainLaws(columns, kQuick, false);
+  ExpectPlainLaws(Columns(GetParam()), kQuick, false);
 }
 
 std::string Identifier(std::string name) {
@@ -213,8 +212,11 @@ TEST_P(SlowParameterLaw, IsThatOfPlainDecoding) {
 }
 INSTANTIATE_TEST_SUITE_P(Columns, SlowParameterLaw, testing::ValuesIn(AllColumns()),
                          [](const auto& of) {
-                           return Identifier(std::string(Name(of.param.strategy)) + "_" +
-                                             of.param.drafter);
+                           const Column& column = of.param;
+                           const bool fixed = column.controller == "fixed";
+                           return Identifier(std::string(Name(column.strategy)) + "_" +
+                                             column.drafter +
+                                             (fixed ? "" : "_" + column.controller));
                          });
 
 // The negative control: without the residual, recovered tokens come from all of p, and drafts that
