@@ -232,6 +232,11 @@ TEST(Bounds, OfStepsCountWhatAnOperationReads) {
                                 "{{ {x: 1} | length }}",
                                 "{{ x is lower }}"})
     EXPECT_GE(steps_of(use), steps_of_texts + kStepsOfAText) << use;
+  // An element is more work than a character.
+  const std::string list = "{% set l = range(8000) | list %}";
+  for (const char* const use : {"{% set m = l + [1] %}", "{% set m = l | list %}",
+                                "{% for i in l %}{% break %}{% endfor %}", "{% set m = l[1:] %}"})
+    EXPECT_GE(steps_of(list + use), steps_of(list) + 8000 / 8) << use;
   // Nothing is searched where the part is longer than the text.
   EXPECT_LT(steps_of("{{ 'b'.find(x) }}{{ x in 'b' }}{{ 'b'.rfind(x) }}"), steps_of_texts + 100);
 }

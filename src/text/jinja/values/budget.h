@@ -18,7 +18,7 @@
 namespace foretoken::text::jinja {
 
 struct Limits {
-  // A step is an expression or a statement, or 32 characters or elements that an operation touches.
+  // A step is an expression or a statement, or 32 characters or 8 elements that an operation touches.
   std::size_t steps = 20'000'000;
   int depth = 800;        // of expressions, blocks and macros that are inside each other
   int value_depth = 100;  // of lists and dictionaries that are inside each other
@@ -32,6 +32,10 @@ struct Limits {
 struct OverBudget final : std::bad_alloc {
   const char* what() const noexcept override { return "beyond the memory of a template"; }
 };
+
+// An element of a list or dictionary takes as long as so many characters: its references are counted, and
+// its weight and depth are read.
+inline constexpr std::size_t kTouchedPerElement = 4;
 
 // Counts what is used. A bound that was exceeded stays exceeded; the evaluator looks at each step.
 // Being cancelled (CancellationScope) is one of them.

@@ -153,7 +153,7 @@ Value ListValue(Budget& budget, Values items, SequenceKind kind) {
   const bool hashable =
       kind == SequenceKind::kTuple && weight <= kMostKeyWeight && AllHashable(items);
   budget.SeeValueDepth(depth);
-  budget.Spend(items.size());
+  budget.Spend(kTouchedPerElement * items.size());
   return Value(std::shared_ptr<const Sequence>(Shared(Sequence{.kind = kind,
                                                                .items = std::move(items),
                                                                .depth = depth,
@@ -210,7 +210,7 @@ bool DictionaryBuilder::Add(const Value& key) {
 
 Value DictionaryBuilder::Take() {
   budget_->SeeValueDepth(dictionary_.depth);
-  budget_->Spend(dictionary_.items.size());
+  budget_->Spend(kTouchedPerElement * dictionary_.items.size());
   return Value(std::shared_ptr<const Dictionary>(Shared(std::move(dictionary_))));
 }
 
@@ -289,7 +289,7 @@ Result<Values> ItemsOf(Budget& budget, const Value& value) {
     return CharactersOf(budget, value.text());
   }
   if (const Sequence* const sequence = value.sequence()) {
-    budget.Spend(sequence->items.size());
+    budget.Spend(kTouchedPerElement * sequence->items.size());
     if (sequence->error != nullptr) return sequence->error->Raised();
     if (!sequence->IsGenerator()) return sequence->items;
     const auto unread = sequence->items.begin() + static_cast<std::ptrdiff_t>(sequence->n_read);
@@ -298,7 +298,7 @@ Result<Values> ItemsOf(Budget& budget, const Value& value) {
     return rest;
   }
   if (const Dictionary* const dictionary = value.dictionary()) {
-    budget.Spend(dictionary->items.size());
+    budget.Spend(kTouchedPerElement * dictionary->items.size());
     Values keys;
     for (const auto& [key, member] : dictionary->items) keys.push_back(key);
     return keys;
