@@ -44,8 +44,8 @@ class Admission;
 class Preparation;
 }  // namespace engine
 
-// A request that an engine has checked. Its prompt and its prediction are tokens and its grammar is compiled,
-// so that the engine's thread begins it without delay.
+// A request that an engine has checked. Its prompt and its prediction are tokens, and its grammar is
+// compiled, so that the engine's thread begins it without delay.
 //
 // A value without ties to threads: any thread may hold it, copy it and let it go. Only the engine
 // that prepared it may begin it, and that engine must outlive it.
@@ -54,7 +54,7 @@ class PreparedRequest {
   // As it was given, but for prompt_tokens, which have moved:
   const Request& request() const { return request_; }
   std::span<const std::int32_t> prompt_tokens() const { return prompt_; }
-  // Of the prediction, as many as fit the engine's context.
+  // The tokens of the prediction, as many as fit the engine's context.
   std::span<const std::int32_t> prediction_tokens() const { return prediction_; }
   // Null where the request has no grammar.
   const grammar::Grammar* grammar() const { return grammar_.get(); }

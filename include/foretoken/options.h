@@ -37,7 +37,8 @@ struct SpeculativeOptions {
   // The methods: "none", "standalone" (a draft model), "eagle" and "mtp" (a head of the target; an
   // MTP head may be in the target's own file), "self" (the target, with a copy of its weights in
   // fewer bits), "ngram", "suffix", "prediction" (text that comes with the request), "grammar" (what
-  // a request's grammar forces; it also joins every other method), "portfolio" (all that there are), or several of them separated by commas: each round
+  // a request's grammar forces; it also joins every other method), "portfolio" (all that there are),
+  // or several of them separated by commas: each round
   // then uses the one that promises the most tokens per second. If several files use one method,
   // "standalone" means all of them and "standalone:NAME" the file NAME.gguf. Empty: the method of
   // the draft files, named or found (EngineOptions::find_drafters); ngram if there are none.

@@ -189,9 +189,8 @@ void Run(const Network& network, const Files& files, int m, const std::string& i
   }
 }
 
-// Of two methods that follow each other, `every_second` runs one: an even network has the even methods,
-// and an odd one the odd methods, so each network still has every type of cache. Lines that are not run
-// are empty.
+// every_second: an even network runs the even methods, and an odd one the odd methods, so each network
+// still has every type of cache. The lines of methods that are not run are empty.
 std::vector<std::string> RunAll(const std::string& isa, int threads, bool every_second) {
   static const std::vector<Network> networks = Networks();
   static const std::vector<Files> files = [] {

@@ -29,8 +29,8 @@ struct DrafterEntry {
   // Its drafts cost next to nothing and are certain. They are made before the draft lengths are
   // chosen.
   bool instant = false;
-  bool late =
-      false;  // its network is made while the engine works, so that it drafts only from then on
+  // Its network is made while the engine works, and it drafts only when that is done.
+  bool late = false;
   std::string_view output = {};  // of a head with two, which its names end with: "subset", "whole"
   // The parts of a row of the target's features that it reads, by position in the row; empty: none.
   std::vector<int> feature_parts = {};
