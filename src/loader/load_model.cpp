@@ -127,10 +127,11 @@ LoadedModel LoadLate(const Loading& loading, const ModelPart& part,
         makers.Run([](int) { RunWhenIdle(); });
         idle = true;
       }
-      return !stop;
+      return true;
     };
-    return model::LocalRunner::LoadCopy(checkpoint, options, types, kernels, {pool, makers}, target,
-                                        {.cache = &cache, .on_progress = on_progress});
+    return model::LocalRunner::LoadCopy(
+        checkpoint, options, types, kernels, {pool, makers}, target,
+        {.cache = &cache, .on_progress = on_progress, .stop = &stop});
   };
   LoadedModel model;
   auto late = std::make_unique<model::LateRunner>(

@@ -23,7 +23,7 @@ class LateRunner final : public Runner {
   // info: of the network that `load` makes. on_failure: told once, by Ready, why there will be none.
   // What both of them refer to must outlive the runner.
   LateRunner(const RunnerInfo& info, Load load, std::function<void(std::string)> on_failure);
-  ~LateRunner() override;  // stops the making, and waits for the matrix that is being made
+  ~LateRunner() override;  // stops the making
 
   bool Ready() noexcept override;
   // REQUIRES: Ready.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "fixtures/tiny_model.h"
 #include "kernels/dispatch.h"
@@ -11,6 +13,8 @@
 #include "kv/transaction.h"
 #include "model/arch/registry.h"
 #include "model/local_runner.h"
+#include "model/weights/piece_hash.h"
+#include "model/weights/tile_header.h"
 
 namespace foretoken::model {
 namespace {
@@ -150,6 +154,60 @@ TEST(Copy, IsKept) {
   steps.clear();
   network.Copy({DType::kQ4_0, DType::kQ8_0}, load);  // another copy under its name
   EXPECT_EQ(steps.back(), "repacking");
+}
+
+TEST(Copy, StopsInTheMiddleOfAMatrix) {
+  CopiedModel network(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 96}));
+  const std::atomic<bool> stop = true;
+  int matrices = 0;
+  const auto stopped =
+      LocalRunner::LoadCopy(*network.file, network.options, {DType::kQ4_0, DType::kQ4_0},
+                            network.kernels, {network.pool, network.pool}, *network.runner,
+                            {.on_progress = [&](auto&) { return ++matrices > 0; }, .stop = &stop});
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kStopped);
+  EXPECT_EQ(matrices, 0);
+}
+
+// What was made when an engine ended is not made again: a byte that was changed in it, with the
+// checksum, is in the copy of the next start.
+TEST(Copy, GoesOnWhereItsMakingWasStopped) {
+  const std::string folder = fixtures::TemporaryFolder();
+  CopiedModel network(fixtures::WriteTinyModel(folder, {.seed = 95, .dim = 1024, .ff = 2048}));
+  const TileCache cache = TileCache(folder + "/kept").ForCopy("Q4_0.Q4_0");
+  const CopyTypes types = {DType::kQ4_0, DType::kQ4_0};
+  constexpr std::size_t kEnough = 5 << 20;  // more than a piece of the checksum
+  const auto stopped = LocalRunner::LoadCopy(
+      *network.file, network.options, types, network.kernels, {network.pool, network.pool},
+      *network.runner,
+      {.cache = &cache, .on_progress = [&](auto& step) { return step.done_bytes < kEnough; }});
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kStopped);
+
+  const std::string file = std::filesystem::directory_iterator(folder + "/kept")->path();
+  {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    std::vector<char> content(std::filesystem::file_size(file));
+    stream.read(content.data(), static_cast<std::streamsize>(content.size()));
+    content[kTileHeaderBytes + 12345] ^= 1;
+    TileHeader header;
+    std::memcpy(&header, content.data(), sizeof header);
+    PieceHasher hasher(header.tile_bytes);
+    hasher.Advance(reinterpret_cast<const std::byte*>(content.data()) + kTileHeaderBytes,
+                   header.source_hash, network.pool);
+    header =
+        UnfinishedHeaderOf(header.key, header.tile_bytes, hasher.hash_so_far(), header.source_hash);
+    std::memcpy(content.data(), &header, sizeof header);
+    stream.seekp(0);
+    stream.write(content.data(), static_cast<std::streamsize>(content.size()));
+  }
+  const auto first = network.Copy(types), second = network.Copy(types, {.cache = &cache});
+  const std::span a(first->weights().tiles().data(), first->weights().tiles().size_bytes()),
+      b(second->weights().tiles().data(), second->weights().tiles().size_bytes());
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(a[i], i == 12345 ? b[i] ^ std::byte{1} : b[i]) << i;
+  EXPECT_EQ(second->weights().tiles().path(), file);
 }
 
 }  // namespace

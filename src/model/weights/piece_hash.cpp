@@ -24,9 +24,13 @@ void PieceHasher::Advance(const std::byte* data, std::size_t n, ThreadPool& pool
   done_ = end;
 }
 
+std::uint64_t PieceHasher::hash_so_far() const {
+  return HashOf(std::span(pieces_).first(done_));
+}
+
 std::uint64_t PieceHasher::hash() const {
   FORETOKEN_CHECK(done_ == pieces_.size());
-  return HashOf(pieces_);
+  return hash_so_far();
 }
 
 std::uint64_t PieceHash(std::span<const std::byte> bytes, ThreadPool& pool) {

@@ -3,6 +3,7 @@
 // pieces of one size. The number of threads does not change it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,6 +23,11 @@ class PieceHasher {
   // `data`: memory of size_bytes, the same in every call. Hashes the pieces in its first `n` bytes
   // that no earlier call has hashed. The caller does not change these bytes any more.
   void Advance(const std::byte* data, std::size_t n, ThreadPool& pool);
+  // Of the whole pieces so far: their bytes, and their hash.
+  std::size_t hashed_bytes() const noexcept {
+    return std::min(done_ * kHashPieceBytes, size_bytes_);
+  }
+  std::uint64_t hash_so_far() const;
   // REQUIRES: Advance was called with all bytes.
   std::uint64_t hash() const;
 

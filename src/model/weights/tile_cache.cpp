@@ -47,6 +47,40 @@ bool HaveChecksum(const TileMemory& tiles, std::uint64_t checksum, ThreadPool& p
   return hasher.hash() == checksum;
 }
 
+// The file of tiles of this path, if this user alone can have written it.
+std::optional<InputFile> OpenOurs(const std::string& path) {
+  auto file = InputFile::Open(path, {.links = false});
+  if (!file || !WhyNotOurs(file->status()).empty()) return std::nullopt;
+  return std::move(*file);
+}
+
+std::optional<TileHeader> HeaderOf(const InputFile& file) {
+  TileHeader header;
+  if (pread(file.descriptor(), &header, sizeof header, 0) != sizeof header) return std::nullopt;
+  return header;
+}
+
+// How many bytes of these tiles a file with this header and size has; 0 if it has others.
+std::size_t BytesIn(const TileHeader& header, std::uint64_t key, std::size_t size,
+                    off_t file_bytes) {
+  std::size_t made = size;
+  if (header != TileHeaderOf(key, size, header.checksum, header.source_hash)) {
+    made = header.source_hash;
+    if (made >= size || header != UnfinishedHeaderOf(key, size, header.checksum, made)) return 0;
+  }
+  return file_bytes == static_cast<off_t>(kHeaderBytes + made) ? made : 0;
+}
+
+bool ReadAt(int descriptor, std::byte* data, std::size_t n, std::size_t at) {
+  while (n > 0) {
+    const ssize_t got = pread(descriptor, data, n, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    data += got, at += static_cast<std::size_t>(got), n -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
 }  // namespace
 
 TileMemory::TileMemory(std::size_t size_bytes) : anonymous_(size_bytes), size_bytes_(size_bytes) {}
@@ -192,9 +226,8 @@ std::optional<TileMemory> TileCache::Find(
     const std::string& model_path, std::uint64_t key, std::size_t size_bytes, ThreadPool& pool,
     const std::function<bool(std::size_t)>& on_progress) const {
   if (folder_.empty() || !WhyNotOurFolder(folder_).empty()) return std::nullopt;
-  auto file = InputFile::Open(FileFor(model_path), {.links = false});
-  if (!file || !WhyNotOurs(file->status()).empty() ||
-      file->status().st_size != static_cast<off_t>(kHeaderBytes + size_bytes))
+  auto file = OpenOurs(FileFor(model_path));
+  if (!file || file->status().st_size != static_cast<off_t>(kHeaderBytes + size_bytes))
     return std::nullopt;
   LockTiles(file->descriptor());
   TileMemory tiles;
@@ -255,6 +288,40 @@ Status TileCache::Keep(TileMemory& tiles, std::uint64_t key, std::uint64_t sourc
   tiles.identity_ = tiles.Identity();
   tiles.kept_ = true;
   return {};
+}
+
+void TileCache::KeepUnfinished(TileMemory& tiles, std::uint64_t key) const {
+  const std::size_t made = tiles.hasher_.hashed_bytes();
+  if (tiles.made_ == nullptr || made == 0 || tiles.faulted()) return;
+  if (const auto file = OpenOurs(tiles.path_)) {
+    const auto header = HeaderOf(*file);
+    if (header && BytesIn(*header, key, tiles.size_bytes_, file->status().st_size) >= made) return;
+  }
+  const TileHeader header =
+      UnfinishedHeaderOf(key, tiles.size_bytes_, tiles.hasher_.hash_so_far(), made);
+  std::memcpy(tiles.mapping_, &header, sizeof header);
+  if (ftruncate(tiles.descriptor(), static_cast<off_t>(kHeaderBytes + made)) == 0)
+    static_cast<void>(
+        tiles.made_->Publish(false));  // else the next start makes them from the beginning
+}
+
+// The bytes are copied: a file with a name does not change, because other processes may read it.
+std::size_t TileCache::TakeUnfinished(TileMemory& tiles, std::uint64_t key,
+                                      ThreadPool& pool) const {
+  if (tiles.made_ == nullptr) return 0;
+  const auto file = OpenOurs(tiles.path_);
+  const auto header = file ? HeaderOf(*file) : std::nullopt;
+  const std::size_t made =
+      header ? BytesIn(*header, key, tiles.size_bytes_, file->status().st_size) : 0;
+  if (made == 0 || made == tiles.size_bytes_) return 0;
+  if (ReadAt(file->descriptor(), tiles.data(), made, kHeaderBytes)) {
+    tiles.hasher_.Advance(tiles.data(), made, pool);
+    if (tiles.hasher_.hashed_bytes() == made && tiles.hasher_.hash_so_far() == header->checksum)
+      return made;
+  }
+  std::memset(tiles.data(), 0, made);
+  tiles.hasher_ = PieceHasher(tiles.size_bytes_);
+  return 0;
 }
 
 void TileCache::Drop(const TileMemory& tiles) noexcept {

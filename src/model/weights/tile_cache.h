@@ -8,7 +8,7 @@
 // replaced.
 //
 // A new file has no name until it is complete (base/files/output_file.h), so a full disk, a crash
-// or a kill leaves nothing behind.
+// or a kill leaves nothing behind. Only KeepUnfinished leaves a part of one, for tiles that took long.
 //
 // Before a new file is made, those that were not used for the longest time are deleted until all
 // together are below a limit (tile_folder.h).
@@ -127,6 +127,13 @@ class TileCache {
   // anonymous memory. Errors: kIo; the tiles stay usable.
   [[nodiscard]] Status Keep(TileMemory& tiles, std::uint64_t key, std::uint64_t source_hash,
                             ThreadPool& pool) const;
+
+  // For tiles that Make gave room for, and whose making is stopped. What is final (Finish) becomes a
+  // file of its own, if there is none with as much. The tiles cannot be used any more.
+  void KeepUnfinished(TileMemory& tiles, std::uint64_t key) const;
+  // For new tiles that Make gave room for: takes over what KeepUnfinished kept under this key, if it
+  // can be trusted. Returns how many of the first bytes are final.
+  std::size_t TakeUnfinished(TileMemory& tiles, std::uint64_t key, ThreadPool& pool) const;
 
   // Deletes the kept file that these tiles come from, if it still has its name.
   static void Drop(const TileMemory& tiles) noexcept;

@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include "model/weights/tile_header.h"
 
 namespace foretoken::model {
 namespace {
@@ -47,6 +50,22 @@ class TileCacheTest : public testing::Test {
     EXPECT_EQ(Files().size(), 1u);
     return Files().at(0);
   }
+  // Stops the making of tiles when n bytes are final.
+  fs::path StopAt(std::size_t n, std::uint64_t key = kCachedKey) {
+    std::string why_not;
+    TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
+    EXPECT_EQ(why_not, "");
+    for (std::size_t i = 0; i < n; ++i) tiles.data()[i] = Value(i);
+    tiles.Finish(n, pool_);
+    cache().KeepUnfinished(tiles, key);
+    return Files().empty() ? fs::path() : Files().at(0);
+  }
+  static std::vector<char> Content(const fs::path& file) {
+    std::vector<char> bytes(fs::file_size(file));
+    std::ifstream(file, std::ios::binary)
+        .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
+  }
   std::vector<fs::path> Files() const {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder_)) files.push_back(entry.path());
@@ -78,9 +97,7 @@ TEST_F(TileCacheTest, FindsWhatWasKept) {
 
 TEST_F(TileCacheTest, HashesAndWritesTilesAsTheyBecomeFinal) {
   const fs::path at_once = KeepOne();
-  std::vector<char> expected(fs::file_size(at_once));
-  std::ifstream(at_once, std::ios::binary)
-      .read(expected.data(), static_cast<std::streamsize>(expected.size()));
+  const std::vector<char> expected = Content(at_once);
   std::string why_not;
   TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
   ASSERT_TRUE(tiles.in_file()) << why_not;
@@ -92,10 +109,7 @@ TEST_F(TileCacheTest, HashesAndWritesTilesAsTheyBecomeFinal) {
   }
   EXPECT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
   EXPECT_TRUE(Filled(tiles));
-  std::vector<char> stepwise(fs::file_size(at_once));
-  std::ifstream(at_once, std::ios::binary)
-      .read(stepwise.data(), static_cast<std::streamsize>(stepwise.size()));
-  EXPECT_TRUE(stepwise == expected);
+  EXPECT_TRUE(Content(at_once) == expected);
 }
 
 TEST_F(TileCacheTest, TellsHowFarItHasReadAndStops) {
@@ -304,6 +318,102 @@ TEST_F(TileCacheTest, LeavesNothingOfAFileThatWasNotKept) {
     Fill(tiles);
   }
   EXPECT_TRUE(Files().empty());
+}
+
+// ---- Tiles whose making was stopped ------------------------------------------------------------
+
+TEST_F(TileCacheTest, GoesOnWhereAStoppedMakingEnded) {
+  const auto whole = Content(KeepOne());
+  fs::remove(Files().at(0));
+  EXPECT_EQ(fs::file_size(StopAt(5'000'000)), 4096 + kHashPieceBytes) << "whole pieces are kept";
+  EXPECT_FALSE(Find());
+
+  std::string why_not;
+  TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
+  const std::size_t made = cache().TakeUnfinished(tiles, kCachedKey, pool_);
+  ASSERT_EQ(made, kHashPieceBytes);
+  for (std::size_t i = 0; i < kCachedBytes; ++i)
+    ASSERT_EQ(tiles.data()[i], i < made ? Value(i) : std::byte{0}) << i;
+  for (std::size_t i = made; i < kCachedBytes; ++i) tiles.data()[i] = Value(i);
+  EXPECT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
+  EXPECT_TRUE(Content(Files().at(0)) == whole);
+  EXPECT_EQ(Files().size(), 1u);
+}
+
+TEST_F(TileCacheTest, KeepsNothingOfAMakingThatHasJustBegun) {
+  StopAt(kHashPieceBytes - 1);
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(TileCacheTest, ReplacesNoFileThatHasAsMuch) {
+  const auto whole = Content(KeepOne());
+  StopAt(5'000'000);
+  EXPECT_TRUE(Content(Files().at(0)) == whole);
+  fs::remove(Files().at(0));
+  const auto more = Content(StopAt(8'500'000));
+  EXPECT_EQ(more.size(), 4096 + 2 * kHashPieceBytes);
+  StopAt(5'000'000);
+  EXPECT_TRUE(Content(Files().at(0)) == more);
+  StopAt(5'000'000, kCachedKey + 1);  // other tiles, of a model that was changed
+  EXPECT_LT(fs::file_size(Files().at(0)), more.size());
+}
+
+TEST_F(TileCacheTest, TakesNoUnfinishedFileThatItCannotTrust) {
+  const auto take = [&](std::uint64_t key = kCachedKey, std::size_t size = kCachedBytes) {
+    std::string why_not;
+    TileMemory tiles = cache().Make(kModel, size, &why_not);
+    const std::size_t made = cache().TakeUnfinished(tiles, key, pool_);
+    if (made == 0) {
+      EXPECT_TRUE(std::all_of(tiles.data(), tiles.data() + size,
+                              [](std::byte b) { return b == std::byte{0}; }));
+    }
+    return made;
+  };
+  const fs::path file = StopAt(5'000'000);
+  EXPECT_EQ(take(), kHashPieceBytes);
+  EXPECT_EQ(take(kCachedKey + 1), 0u);
+  EXPECT_EQ(take(kCachedKey, kCachedBytes + 1), 0u);
+  chmod(file.c_str(), 0666);
+  EXPECT_EQ(take(), 0u);
+  chmod(file.c_str(), 0600);
+  EXPECT_EQ(take(), kHashPieceBytes);
+  for (const std::streamoff at : {0, 8, 12, 16, 24, 32, 40, 48, 4096, 4096 + 4'000'000}) {
+    fs::remove(file);
+    StopAt(5'000'000);
+    Overwrite(file, at, static_cast<char>(0x5c));
+    EXPECT_EQ(take(), 0u) << at;
+  }
+  for (const std::size_t size : {std::size_t{10}, std::size_t{5000}, 4095 + kHashPieceBytes,
+                                 4097 + kHashPieceBytes, 4096 + kCachedBytes}) {
+    fs::remove(file);
+    StopAt(5'000'000);
+    fs::resize_file(file, size);
+    EXPECT_EQ(take(), 0u) << size;
+  }
+}
+
+// Headers that another program wrote, with hashes that are right.
+TEST_F(TileCacheTest, TakesNoMoreThanAnUnfinishedFileHas) {
+  for (const std::size_t made :
+       {std::size_t{0}, std::size_t{100}, kHashPieceBytes - 1, kHashPieceBytes + 1,
+        2 * kHashPieceBytes, kCachedBytes, 3 * kHashPieceBytes, ~std::size_t{0}}) {
+    const fs::path file = StopAt(5'000'000);
+    auto content = Content(file);
+    TileHeader header;
+    std::memcpy(&header, content.data(), sizeof header);
+    header = UnfinishedHeaderOf(kCachedKey, kCachedBytes, header.checksum, made);
+    std::memcpy(content.data(), &header, sizeof header);
+    for (const std::size_t size :
+         {content.size(), std::min<std::size_t>(4096 + made, 4096 + 3 * kHashPieceBytes)}) {
+      content.resize(size);
+      std::ofstream(file, std::ios::binary)
+          .write(content.data(), static_cast<std::streamsize>(content.size()));
+      std::string why_not;
+      TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
+      EXPECT_EQ(cache().TakeUnfinished(tiles, kCachedKey, pool_), 0u) << made << " " << size;
+    }
+    fs::remove(file);
+  }
 }
 
 TEST_F(TileCacheTest, MakesItsFolder) {

@@ -121,6 +121,24 @@ TEST_F(TileFolderTest, TheFileThatIsReplacedDoesNotCount) {
   EXPECT_EQ(Kept(), (FileNames{"old", "same"}));
 }
 
+TEST_F(TileFolderTest, AnUnfinishedFileCountsAsMuchAsItHas) {
+  Keep("whole", kHour);
+  {
+    const TileCache cache(tiles_, kNoLimit);
+    std::string why_not;
+    TileMemory tiles = cache.Make(Model("part"), 2 * kHashPieceBytes, &why_not);
+    EXPECT_EQ(why_not, "");
+    tiles.Finish(kHashPieceBytes, pool_);
+    cache.KeepUnfinished(tiles, kFolderKey);
+  }
+  SetUsed(FileOf("part"), 2 * kHour);
+  constexpr std::uint64_t kBoth = kFileBytes + kHashPieceBytes + kTileHeaderBytes;
+  Bound(kBoth);
+  EXPECT_EQ(Kept(), (FileNames{"part", "whole"}));
+  Bound(kBoth - 1);
+  EXPECT_EQ(Kept(), (FileNames{"whole"}));
+}
+
 TEST_F(TileFolderTest, WhatIsInUseStays) {
   Keep("found", 5 * kHour);
   Keep("idle", kHour);

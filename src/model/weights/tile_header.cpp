@@ -15,7 +15,8 @@ namespace {
 
 // Raise this whenever tensor/block_layout.h changes the layout of a tile, or the header changes.
 constexpr std::uint32_t kVersion = 2;
-constexpr std::array<char, 8> kMagic = {'F', 'T', 'K', 'T', 'I', 'L', 'E', 'S'};
+constexpr std::array<char, 8> kMagic = {'F', 'T', 'K', 'T', 'I', 'L', 'E', 'S'},
+                              kUnfinishedMagic = {'F', 'T', 'K', 'P', 'A', 'R', 'T', 'S'};
 constexpr std::size_t kPathBegin = 64;
 constexpr std::string_view kExtension = ".tiles", kDigits = "0123456789";
 static_assert(sizeof(TileHeader) <= kPathBegin);
@@ -31,18 +32,27 @@ bool IsPart(std::string_view text) {
          AreDigits(text.substr(of + 2));
 }
 
-}  // namespace
-
-TileHeader TileHeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
-                        std::uint64_t source_hash) {
-  TileHeader header = {kMagic, kVersion, kTileHeaderBytes, key, size, checksum, source_hash, 0};
+TileHeader Hashed(TileHeader header) {
   header.header_hash =
       Hash(std::as_bytes(std::span(&header, 1)).first(offsetof(TileHeader, header_hash)));
   return header;
 }
 
+}  // namespace
+
+TileHeader TileHeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
+                        std::uint64_t source_hash) {
+  return Hashed({kMagic, kVersion, kTileHeaderBytes, key, size, checksum, source_hash, 0});
+}
+
+TileHeader UnfinishedHeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
+                              std::size_t made) {
+  return Hashed({kUnfinishedMagic, kVersion, kTileHeaderBytes, key, size, checksum, made, 0});
+}
+
 bool IsTileHeader(ConstTilePage page) noexcept {
-  return std::memcmp(page.data(), kMagic.data(), kMagic.size()) == 0;
+  return std::memcmp(page.data(), kMagic.data(), kMagic.size()) == 0 ||
+         std::memcmp(page.data(), kUnfinishedMagic.data(), kUnfinishedMagic.size()) == 0;
 }
 
 std::string TileFileName(const std::string& model_path, std::string_view part) {

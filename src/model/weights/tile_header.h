@@ -24,7 +24,8 @@ using ConstTilePage = std::span<const std::byte, kTileHeaderBytes>;
 struct TileHeader {
   std::array<char, 8> magic;
   std::uint32_t version, header_bytes;
-  std::uint64_t key, tile_bytes, checksum, source_hash;
+  std::uint64_t key, tile_bytes, checksum;
+  std::uint64_t source_hash;  // in an unfinished file: how many of the bytes are there
   std::uint64_t header_hash;  // hash of all fields before it
 
   bool operator==(const TileHeader&) const = default;
@@ -32,7 +33,10 @@ struct TileHeader {
 
 TileHeader TileHeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
                         std::uint64_t source_hash);
-// Whether a page begins as those of foretoken's tiles do, of this version or another.
+// Of a file whose making was stopped: it has the first `made` of `size` bytes, and `checksum` is theirs.
+TileHeader UnfinishedHeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
+                              std::size_t made);
+// Whether a page begins as those of foretoken's tiles do, whole or unfinished, of this version or another.
 bool IsTileHeader(ConstTilePage page) noexcept;
 
 // `part`: "", or that of one of several ranks: "-2of4". Two models may have the same file name, so

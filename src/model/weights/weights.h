@@ -2,6 +2,7 @@
 // model/weights/weights.h: a model file's tensors, checked and repacked for the kernels.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -147,7 +148,7 @@ struct LoadStep {
   bool makes = false;  // the tiles are made, because none are kept
 };
 
-Error LoadingStopped();  // by on_progress
+Error LoadingStopped();  // by the program
 
 // How weights are loaded, and whom to tell about it.
 struct LoadOptions {
@@ -157,6 +158,8 @@ struct LoadOptions {
   bool paged = false;
   // Called on the calling thread, after each tensor or 256 MiB. False: stop.
   std::function<bool(const LoadStep&)> on_progress = {};
+  // Set by any thread: stop, where a copy is made in the middle of a matrix too. Null: nobody does.
+  const std::atomic<bool>* stop = nullptr;
   std::function<void(std::string)> on_notice = {};  // what failed without harm
 };
 
@@ -169,7 +172,7 @@ class Weights {
   // output_tokens: the rows of the output head to keep, ascending; empty: all. Errors: kInvalidFile
   // (a missing tensor or one of a wrong shape, with its name), kUnsupported (a type that foretoken
   // does not compute with, with its name), kIo (the file was changed meanwhile), kTooLarge (the
-  // experts should be paged, and no file can keep them), kStopped (by on_progress).
+  // experts should be paged, and no file can keep them), kStopped (by on_progress or stop).
   [[nodiscard]] static Result<Weights> Load(const formats::Checkpoint& checkpoint,
                                             const ModelConfig& config,
                                             std::span<const std::int32_t> output_tokens,

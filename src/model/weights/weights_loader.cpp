@@ -91,14 +91,20 @@ Status WeightsLoader::FillNew(const TileCache& cache, std::uint64_t key, ThreadP
   weights_.tiles_ = cache.Make(plan_.checkpoint().path(), plan_.tile_bytes(), &why_not);
   if (options.paged && !weights_.tiles_.in_file()) return CannotPage(why_not);
   notice(why_not);
-  Repack(pool, options);
+  // A copy takes long to make, the tiles of a network do not.
+  const bool is_copy = network_ != nullptr;
+  Repack(pool, options, is_copy ? cache.TakeUnfinished(weights_.tiles_, key, pool) : 0);
   if (weights_.tiles_.faulted()) {  // the disk refused a page that it had promised
     if (options.paged) return CannotPage("the disk refused a page");
     weights_.tiles_ = TileMemory(plan_.tile_bytes());
     Repack(pool, options);
   }
   // If the file changed meanwhile, the tiles may be a mixture, which is not kept.
-  if (stopped_ || !plan_.checkpoint().Check()) return {};
+  if (!plan_.checkpoint().Check()) return {};
+  if (stopped_) {
+    if (is_copy) cache.KeepUnfinished(weights_.tiles_, key);
+    return {};
+  }
   if (const Status kept = cache.Keep(weights_.tiles_, key, HashOf(source_hashes_), pool); !kept)
     notice(kept.error().message);
   return {};
@@ -111,13 +117,18 @@ Status WeightsLoader::CannotPage(const std::string& why) {
                           why));
 }
 
-void WeightsLoader::Repack(ThreadPool& pool, const LoadOptions& options) {
+void WeightsLoader::Repack(ThreadPool& pool, const LoadOptions& options, std::size_t made) {
   std::size_t done_bytes = 0;
   source_hashes_.clear();
   for (const MatrixJob& job : plan_.jobs()) {
     if (IsShared(job)) continue;
     std::byte* tiles = weights_.tiles_.data() + job.offset;
-    model::Repack(job, pool, tiles);
+    if (job.offset + TiledBytes(job) <= made) {
+      job.linear->tiles = tiles;
+    } else if (!model::Repack(job, pool, tiles, options.stop)) {
+      stopped_ = true;
+      return;
+    }
     // No file keeps a head's tiles, so nobody asks for the hash of its target's tensor.
     const auto places = job.of_target ? std::span<const std::span<const std::byte>>()
                                       : std::span(job.tensor->places());
@@ -134,6 +145,7 @@ void WeightsLoader::Repack(ThreadPool& pool, const LoadOptions& options) {
 
 bool WeightsLoader::Report(const LoadOptions& options, const LoadStep& step) {
   if (options.on_progress && !options.on_progress(step)) stopped_ = true;
+  if (options.stop != nullptr && *options.stop) stopped_ = true;
   return !stopped_;
 }
 

@@ -36,7 +36,8 @@ class WeightsLoader {
   Status FillNew(const TileCache& cache, std::uint64_t key, ThreadPool& pool,
                  const LoadOptions& options);
   static Status CannotPage(const std::string& why);
-  void Repack(ThreadPool& pool, const LoadOptions& options);
+  // made: how many of the first bytes are final already.
+  void Repack(ThreadPool& pool, const LoadOptions& options, std::size_t made = 0);
   // False: stop.
   bool Report(const LoadOptions& options, const LoadStep& step);
   // A hash of all that decides what the tiles are: the file, and which tensor lies where.

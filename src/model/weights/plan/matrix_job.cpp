@@ -110,6 +110,7 @@ void RepackColumns(const MatrixJob& job, int begin, int end, std::byte* tiles) n
 struct Converted {
   std::vector<float> row;
   std::vector<std::byte> rows;
+  bool stopped = false;
 };
 
 // Quantize needs finite values that fit a half's scale. A copy only drafts, so others may become any number.
@@ -118,13 +119,15 @@ void MakeFinite(std::span<float> row) noexcept {
   for (float& x : row) x = x != x ? 0.0f : std::clamp(x, -kMost, kMost);
 }
 
-// Writes the tiles [begin, end) of all parts together in the job's other type.
-void ConvertTiles(const MatrixJob& job, int begin, int end, Converted& scratch,
-                  std::byte* tiles) noexcept {
+// Writes the tiles [begin, end) of all parts together in the job's other type, until it shall stop.
+void ConvertTiles(const MatrixJob& job, int begin, int end, Converted& scratch, std::byte* tiles,
+                  const std::atomic<bool>* stop) noexcept {
   const Linear& linear = *job.linear;
   const std::size_t row_bytes = RowBytes(tensor::InfoOf(*job.as), linear.k),
                     strip_bytes = kernels::StripBytes(linear.type, linear.k);
   for (int at = begin; at < end; ++at) {
+    scratch.stopped = stop != nullptr && *stop;
+    if (scratch.stopped) return;
     const int part = at / linear.n_tiles, first = at % linear.n_tiles * tensor::kTileOutputs;
     const int n = std::min(tensor::kTileOutputs, linear.n_out - first);
     for (int i = 0; i < n; ++i) {
@@ -140,7 +143,8 @@ void ConvertTiles(const MatrixJob& job, int begin, int end, Converted& scratch,
   }
 }
 
-void Convert(const MatrixJob& job, ThreadPool& pool, std::byte* tiles) {
+bool Convert(const MatrixJob& job, ThreadPool& pool, std::byte* tiles,
+             const std::atomic<bool>* stop) {
   const Linear& linear = *job.linear;
   const Converted empty = {
       std::vector<float>(static_cast<std::size_t>(linear.k)),
@@ -148,15 +152,18 @@ void Convert(const MatrixJob& job, ThreadPool& pool, std::byte* tiles) {
   std::vector<Converted> scratch(static_cast<std::size_t>(pool.size()), empty);
   pool.Run([&](int thread) {
     const auto share = pool.ShareOf(job.n_parts * linear.n_tiles, thread);
-    ConvertTiles(job, share.begin, share.end, scratch[static_cast<std::size_t>(thread)], tiles);
+    ConvertTiles(job, share.begin, share.end, scratch[static_cast<std::size_t>(thread)], tiles,
+                 stop);
   });
   job.linear->tiles = tiles;
+  return std::none_of(scratch.begin(), scratch.end(), [](auto& s) { return s.stopped; });
 }
 
 }  // namespace
 
-void Repack(const MatrixJob& job, ThreadPool& pool, std::byte* tiles) {
-  if (job.as) return Convert(job, pool, tiles);
+bool Repack(const MatrixJob& job, ThreadPool& pool, std::byte* tiles,
+            const std::atomic<bool>* stop) {
+  if (job.as) return Convert(job, pool, tiles, stop);
   const Linear& linear = *job.linear;
   // The memory is taken here, because the pool's threads must not allocate.
   const std::size_t room = IsGathered(job) && !job.columns ? GatheredBytes(job) : 0;
@@ -174,6 +181,7 @@ void Repack(const MatrixJob& job, ThreadPool& pool, std::byte* tiles) {
     RepackParts(job, share.begin, share.end, tiles);
   });
   job.linear->tiles = tiles;
+  return true;
 }
 
 }  // namespace foretoken::model

@@ -2,6 +2,7 @@
 // model/weights/plan/matrix_job.h: how one matrix of a file becomes tiles.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,7 +37,9 @@ std::size_t TiledBytes(const MatrixJob& job);
 std::size_t FileBytes(const MatrixJob& job);
 // In the tensor, the first row that is taken of a part.
 std::int64_t FirstRow(const MatrixJob& job, int part) noexcept;
-// Writes all its tiles, on all threads of the pool, and tells the matrix where they are.
-void Repack(const MatrixJob& job, ThreadPool& pool, std::byte* tiles);
+// Writes all its tiles, on all threads of the pool, and tells the matrix where they are. False: `stop`,
+// which may be null, became true while tiles of another type were made, which takes long.
+bool Repack(const MatrixJob& job, ThreadPool& pool, std::byte* tiles,
+            const std::atomic<bool>* stop = nullptr);
 
 }  // namespace foretoken::model
