@@ -24,6 +24,7 @@ LEARNS = [("--spec-type", "suffix"), ("--spec-type", "ngram", "--ngram-keep", "o
 LONG = ("--num-speculative-tokens", "64", "--lookahead", "fixed")
 PROMPT = "Once upon a time there was a secret that nobody should know, and it was this: " * 3
 KNOWN = 4  # tokens of the answer that the attacker begins with
+SEED = 4711
 ANN, BOB = ({"Authorization": f"Bearer {key}"} for key in ("ann-key", "bob-key"))
 
 
@@ -42,8 +43,9 @@ class Sharing(unittest.TestCase):
         return server
 
     def secret(self, server, who, **fields):
-        """The token ids of an answer that nobody else can compute."""
-        body = {"prompt": PROMPT, "max_tokens": 160, "temperature": 1.3, "ignore_eos": True, "speculative": {"trace": True}, **fields}
+        """The token ids of an answer that nobody else can compute, as only its client knows the seed. Answers in which words soon follow
+        one another again tell the attack less, so it is always this one."""
+        body = {"prompt": PROMPT, "max_tokens": 160, "temperature": 1.3, "seed": SEED, "ignore_eos": True, "speculative": {"trace": True}, **fields}
         return [token["id"] for event in self.traced(server, body, who) for token in event["tokens"]]
 
     def traced(self, server, body, who):
