@@ -23,7 +23,7 @@ class PieceHasher {
   // `data`: memory of size_bytes, the same in every call. Hashes the pieces in its first `n` bytes
   // that no earlier call has hashed. The caller does not change these bytes any more.
   void Advance(const std::byte* data, std::size_t n, ThreadPool& pool);
-  // Of the whole pieces so far: their bytes, and their hash.
+  // How many bytes the pieces have that are hashed so far, and the hash of these pieces.
   std::size_t hashed_bytes() const noexcept {
     return std::min(done_ * kHashPieceBytes, size_bytes_);
   }

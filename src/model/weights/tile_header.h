@@ -33,7 +33,8 @@ struct TileHeader {
 
 TileHeader TileHeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
                         std::uint64_t source_hash);
-// Of a file whose making was stopped: it has the first `made` of `size` bytes, and `checksum` is theirs.
+// The header of a file whose making was stopped: it has the first `made` of `size` bytes, and the
+// checksum is that of these.
 TileHeader UnfinishedHeaderOf(std::uint64_t key, std::size_t size, std::uint64_t checksum,
                               std::size_t made);
 // Whether a page begins as those of foretoken's tiles do, whole or unfinished, of this version or another.
