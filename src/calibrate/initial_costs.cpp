@@ -10,6 +10,7 @@
 #include "calibrate/start_measurer.h"
 #include "draft_length/table_costs.h"
 #include "foretoken/tools/profile.h"
+#include "loader/drafts/own_copy.h"
 
 namespace foretoken::calibrate {
 namespace {
@@ -20,19 +21,28 @@ draft_length::ExpertShape ShapeOf(const model::ExpertsInfo& experts) {
   return {.layers = experts.n_layers, .n = experts.n_experts, .used = experts.n_used};
 }
 
+// "" where the drafter is no copy of the target.
+std::string TypesOfCopy(const EngineOptions& options, const loader::DrafterEntry& entry) {
+  const bool is_copy = entry.spec != nullptr && entry.spec->info.copies_target;
+  return is_copy ? loader::SelfDraftOf(options.speculative) : "";
+}
+
 // Estimates costs from the sizes of the files, without a clock.
 void StartWithTable(const CostSources& sources, draft_length::RoundCosts& fixed_costs) {
-  std::vector<draft_length::TableDrafter> rows;
-  for (int d = 0; d < sources.drafters.size(); ++d)
-    if (const loader::DrafterEntry& entry = sources.drafters[d]; !entry.instant)
-      rows.push_back({.drafter = d,
-                      .file_bytes = entry.file_bytes,
-                      .head = entry.reads_features() && !entry.drafter->DraftsAtOnce()});
   const model::RunnerInfo& target = sources.subject.target.info();
   const model::ExpertsInfo& experts = target.experts;
   const std::int64_t bytes =
       experts.n_layers == 0 ? sources.target_bytes
                             : target.ReadBytes(std::int64_t{experts.n_layers} * experts.n_used);
+  std::vector<draft_length::TableDrafter> rows;
+  for (int d = 0; d < sources.drafters.size(); ++d)
+    if (const loader::DrafterEntry& entry = sources.drafters[d]; !entry.instant)
+      rows.push_back(
+          {.drafter = d,
+           .bytes = entry.pass_share > 0
+                        ? static_cast<std::int64_t>(entry.pass_share * static_cast<double>(bytes))
+                        : entry.file_bytes,
+           .head = entry.reads_features() && !entry.drafter->DraftsAtOnce()});
   draft_length::StartWithTable(fixed_costs, bytes, rows,
                                {.shape = ShapeOf(experts), .expert_bytes = experts.expert_bytes});
 }
@@ -87,7 +97,8 @@ class Learner {
     const loader::DrafterEntry& entry = sources_.drafters[d];
     FORETOKEN_TRY(const ProfileModel draft,
                   ProfileModel::Of(entry.file.empty() ? sources_.options.model : entry.file));
-    const ProfileDraft* const known = profile.DraftOf(entry.method, &draft);
+    const ProfileDraft* const known =
+        profile.DraftOf(entry.method, &draft, TypesOfCopy(sources_.options, entry));
     if (known != nullptr) known_.fixed_costs.StartDrafter(d, known->us, 0, 0);
     if (known != nullptr && sources_.subject.n_sequences == 1)
       known_.costs.StartDrafter(d, known->us, 0, 0);
@@ -101,10 +112,10 @@ class Learner {
     const auto i = static_cast<std::size_t>(d);
     const auto kept =
         i < kept_.drafts.size() ? kept_.drafts[i] : draft_length::LearnedCosts::Drafts();
-    if (!measured.measured && Believed(0, kept.one_us, slower_) == 0) return Estimate(d);
     const double first_us =
                      Believed(measured.first * measured.one_us, kept.first * kept.one_us, slower_),
                  one_us = Believed(measured.one_us, kept.one_us, slower_);
+    if (one_us == 0 && (!measured.measured || sources_.drafters[d].late)) return Estimate(d);
     known_.costs.StartDrafter(d, one_us, Believed(measured.all_us, kept.all_us, slower_),
                               Believed(measured.row_us, kept.row_us, slower_),
                               one_us > 0 ? first_us / one_us : 1);
@@ -114,9 +125,7 @@ class Learner {
   void Estimate(int d) {
     const loader::DrafterEntry& entry = sources_.drafters[d];
     if (!entry.late || !known_.costs.known()) return;
-    const double share =
-        static_cast<double>(entry.file_bytes) / static_cast<double>(sources_.target_bytes);
-    known_.costs.StartDrafter(d, share * known_.costs.PassUs(1, 0), 0, 0);
+    known_.costs.StartDrafter(d, entry.pass_share * known_.costs.PassUs(1, 0), 0, 0);
   }
 
   const CostSources& sources_;
@@ -150,8 +159,8 @@ CostFile CostFileFor(const EngineOptions& options, const std::string& isa,
   for (int d = 0; d < drafters.size(); ++d) {
     key += "|" + drafters[d].full_name;
     if (!drafters[d].file.empty() && !add(drafters[d].file)) return {};
-    if (drafters[d].spec != nullptr && drafters[d].spec->info.copies_target)
-      key += "|" + options.speculative.self_draft;
+    if (const std::string types = TypesOfCopy(options, drafters[d]); !types.empty())
+      key += "|" + types;
   }
   return CostFile(folder, HashOf(key));
 }

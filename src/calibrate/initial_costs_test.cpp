@@ -110,6 +110,16 @@ TEST_F(InitialCosts, FixedCostsFollowFromTheSizesOfTheFiles) {
   EXPECT_EQ(fixed_costs_.DraftUs(1, 1), 0);  // a lookup is free
 }
 
+// As a copy of the target that is made while the engine works: it costs its share of a pass, by bytes.
+TEST_F(InitialCosts, ALateCopyCostsItsShareOfAPass) {
+  drafters_[0].late = true;
+  drafters_[0].pass_share = 0.31;
+  drafter_->most = 0;  // it is not there yet
+  ASSERT_TRUE(Learn());
+  EXPECT_DOUBLE_EQ(fixed_costs_.DraftUs(0, 1), 1000 * (0.05 + 0.31));
+  EXPECT_DOUBLE_EQ(costs_.DraftUs(0, 1), 310);
+}
+
 TEST_F(InitialCosts, TheCostModelMeasuresPassesAndDrafts) {
   const auto measured = Learn();
   ASSERT_TRUE(measured);

@@ -4,10 +4,11 @@
 //    "machine": {"cpu", "isa", "threads"},
 //    "target": {"file", "bytes", "hash": 16 hexadecimal digits},
 //    "passes": [{"context", "rows", "us"}, ...],
-//    "drafts": [{"method", "us", "model": as target, or null}, ...],
+//    "drafts": [{"method", "us", "model": as target, or null, "self_draft"}, ...],
 //    "rest_us",
-//    "recommendation": {"method", "draft_model", "num_speculative_tokens", "lookahead", "speedup"}}
-// All of it must be there, and nothing else.
+//    "recommendation": {"method", "draft_model", "num_speculative_tokens", "lookahead", "speedup",
+//                       "self_draft"}}
+// All of it must be there, and nothing else; "self_draft" only where the target drafts for itself.
 #include "foretoken/tools/profile.h"
 #include "foretoken/drafts.h"
 
@@ -63,6 +64,9 @@ class Fields {
       return Bad(Path(name), fmt::format("it is longer than {} bytes", kMostText));
     out = value->get<std::string>();
     return {};
+  }
+  Status ReadIfThere(const char* name, std::string& out) {
+    return object_->contains(name) ? Read(name, out) : Status();
   }
   template <typename Integer>
   Status ReadInteger(const char* name, std::int64_t least, std::int64_t most, Integer& out) {
@@ -146,6 +150,7 @@ Status ReadDrafts(const Json& list, std::vector<ProfileDraft>& drafts) {
     FORETOKEN_CHECK_OK(fields.ReadNumber("us", 0, kMostUs, draft.us));
     FORETOKEN_TRY(const Json* model, fields.Take("model"));
     if (!model->is_null()) FORETOKEN_CHECK_OK(ReadModel(*model, where + ".model", draft.model));
+    FORETOKEN_CHECK_OK(fields.ReadIfThere("self_draft", draft.self_draft));
     FORETOKEN_CHECK_OK(fields.End());
     drafts.push_back(std::move(draft));
   }
@@ -161,6 +166,7 @@ Status ReadRecommendation(const Json& json, Profile& profile) {
       fields.ReadInteger("num_speculative_tokens", 0, kMaxDraft, r.num_speculative_tokens));
   FORETOKEN_CHECK_OK(fields.Read("lookahead", r.controller));
   FORETOKEN_CHECK_OK(fields.ReadNumber("speedup", 0, kMostSpeedup, r.speedup));
+  FORETOKEN_CHECK_OK(fields.ReadIfThere("self_draft", r.self_draft));
   return fields.End();
 }
 
@@ -184,9 +190,14 @@ Status CheckGrid(const std::vector<ProfilePass>& passes) {
 Status CheckDrafts(const std::vector<ProfileDraft>& drafts) {
   for (std::size_t i = 0; i < drafts.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (drafts[i].method == drafts[j].method && drafts[i].model.Same(drafts[j].model))
+      if (drafts[i].method == drafts[j].method && drafts[i].model.Same(drafts[j].model) &&
+          drafts[i].self_draft == drafts[j].self_draft)
         return Bad("drafts", fmt::format("'{}' is there twice", Shown(drafts[i].method)));
   return {};
+}
+
+void AddIfAny(Json& json, const char* name, const std::string& text) {
+  if (!text.empty()) json[name] = text;
 }
 
 Json ModelJson(const ProfileModel& model) {
@@ -261,11 +272,13 @@ std::string Profile::ToText() const {
   Json pass_list = Json::array(), draft_list = Json::array();
   for (const ProfilePass& pass : passes)
     pass_list.push_back({{"context", pass.context}, {"rows", pass.rows}, {"us", pass.us}});
-  for (const ProfileDraft& draft : drafts)
+  for (const ProfileDraft& draft : drafts) {
     draft_list.push_back({{"method", draft.method},
                           {"us", draft.us},
                           {"model", draft.model.bytes > 0 ? ModelJson(draft.model) : Json()}});
-  const Json json = {
+    AddIfAny(draft_list.back(), "self_draft", draft.self_draft);
+  }
+  Json json = {
       {"foretoken_profile", kVersion},
       {"machine", {{"cpu", machine.cpu}, {"isa", machine.isa}, {"threads", machine.threads}}},
       {"target", ModelJson(target)},
@@ -278,6 +291,7 @@ std::string Profile::ToText() const {
         {"num_speculative_tokens", recommendation.num_speculative_tokens},
         {"lookahead", recommendation.controller},
         {"speedup", recommendation.speedup}}}};
+  AddIfAny(json["recommendation"], "self_draft", recommendation.self_draft);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -304,10 +318,12 @@ std::string Profile::WhyNot(const ProfileMachine& here, const ProfileModel& mode
   return "";
 }
 
-const ProfileDraft* Profile::DraftOf(const std::string& method, const ProfileModel* file) const {
+const ProfileDraft* Profile::DraftOf(const std::string& method, const ProfileModel* file,
+                                     const std::string& self_draft) const {
   const ProfileModel none;
   const auto found = std::find_if(drafts.begin(), drafts.end(), [&](const ProfileDraft& draft) {
-    return draft.method == method && draft.model.Same(file != nullptr ? *file : none);
+    return draft.method == method && draft.model.Same(file != nullptr ? *file : none) &&
+           draft.self_draft == self_draft;
   });
   return found == drafts.end() ? nullptr : &*found;
 }

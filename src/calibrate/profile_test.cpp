@@ -46,6 +46,15 @@ Profile Example() {
   return profile;
 }
 
+// Its target drafts for itself, with copies of two kinds.
+Profile ExampleOfCopies() {
+  Profile profile = Example();
+  profile.drafts = {{"self", profile.target, 20, "Q2_K"},
+                    {"self", profile.target, 30, "Q3_K,Q4_K"}};
+  profile.recommendation = {"self", "", 4, "fixed", 1.5, "Q3_K,Q4_K"};
+  return profile;
+}
+
 std::string Replaced(const std::string& from, const std::string& to) {
   std::string text = Example().ToText();
   const std::size_t at = text.find(from);
@@ -121,6 +130,24 @@ TEST(ProfileText, HasEveryFieldOnceAndNoOther) {
     }
   }
   EXPECT_NE(Refusal(Replaced("\"rest_us\": 3.5", "\"rest_us\": 3.5, \"more\": 1")), "");
+}
+
+TEST(ProfileText, TellsCopiesOfTheTargetApart) {
+  const auto profile = Profile::Parse(ExampleOfCopies().ToText());
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_EQ(profile->ToText(), ExampleOfCopies().ToText());
+  EXPECT_EQ(profile->recommendation.self_draft, "Q3_K,Q4_K");
+  ASSERT_NE(profile->DraftOf("self", &profile->target, "Q3_K,Q4_K"), nullptr);
+  EXPECT_EQ(profile->DraftOf("self", &profile->target, "Q3_K,Q4_K")->us, 30);
+  EXPECT_EQ(profile->DraftOf("self", &profile->target, "Q4_0"), nullptr);
+  EXPECT_EQ(profile->DraftOf("self", &profile->target), nullptr);
+  Profile twice = ExampleOfCopies();
+  twice.drafts[1].self_draft = "Q2_K";
+  EXPECT_EQ(Refusal(twice.ToText()),
+            "drafts: 'self' is there twice; write a new one with foretoken tune");
+  std::string renamed = ExampleOfCopies().ToText();
+  renamed.insert(renamed.find("self_draft"), "_");
+  EXPECT_NE(Refusal(renamed), "");
 }
 
 TEST(ProfileText, RefusesValuesOutOfRange) {

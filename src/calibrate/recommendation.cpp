@@ -6,13 +6,15 @@
 #include <filesystem>
 #include <optional>
 
+#include "loader/drafts/own_copy.h"
+
 namespace foretoken::calibrate {
 namespace {
 
 bool NamesADrafter(const EngineOptions& options) {
   const SpeculativeOptions& o = options.speculative;
   return !o.method.empty() || !options.DraftFiles().empty() || options.drafter ||
-         o.num_speculative_tokens;
+         o.num_speculative_tokens || (!o.self_draft.empty() && o.self_draft != loader::kNoCopy);
 }
 
 // The file beside the model or beside the profile whose content was measured.
@@ -25,6 +27,14 @@ std::optional<std::string> FindDraft(const Profile& profile, const EngineOptions
     if (model && profile.DraftOf(recommended.method, &*model) != nullptr) return path;
   }
   return std::nullopt;
+}
+
+// " with draft.gguf"; "": it drafts with neither a file nor a copy of the model.
+std::string Means(const Profile& profile) {
+  const auto& recommended = profile.recommendation;
+  if (!recommended.self_draft.empty())
+    return fmt::format(" with a copy of the model in {}", recommended.self_draft);
+  return recommended.draft_model.empty() ? "" : " with " + recommended.draft_model;
 }
 
 }  // namespace
@@ -46,7 +56,14 @@ Result<std::string> TakeRecommendation(const ProfileMachine& machine, EngineOpti
           o.profile, recommended.draft_model);
     options.draft_model = *draft;
   }
+  if (!recommended.self_draft.empty() && o.self_draft == loader::kNoCopy)
+    return fmt::format(
+        "profile {}: it recommends drafts of a copy of the model, which "
+        "SpeculativeOptions::self_draft off "
+        "turns off",
+        o.profile);
   o.method = recommended.method;
+  if (!recommended.self_draft.empty()) o.self_draft = recommended.self_draft;
   if (o.method == "none") return fmt::format("profile {}: it recommends no drafts", o.profile);
   o.num_speculative_tokens = recommended.num_speculative_tokens;
   if (o.controller == SpeculativeOptions().controller) {
@@ -55,8 +72,7 @@ Result<std::string> TakeRecommendation(const ProfileMachine& machine, EngineOpti
     if (o.strategy == VerifyStrategy::kAuto) o.strategy = VerifyStrategy::kSampleMatch;
   }
   return fmt::format("profile {}: it recommends {}{}, {}{} drafts a round", o.profile, o.method,
-                     recommended.draft_model.empty() ? "" : " with " + recommended.draft_model,
-                     o.controller == "fixed" ? "" : o.controller + ", at most ",
+                     Means(profile), o.controller == "fixed" ? "" : o.controller + ", at most ",
                      recommended.num_speculative_tokens);
 }
 

@@ -69,6 +69,28 @@ TEST_F(Recommendation, NeedsNoFileForALookup) {
   EXPECT_EQ(options_.draft_model, "");
 }
 
+TEST_F(Recommendation, NamesTheTypesOfTheModelsCopy) {
+  profile_.drafts = {{"self", profile_.target, 30, "Q3_K"}};
+  profile_.recommendation = {"self", "", 4, "fixed", 1.5, "Q3_K"};
+  EXPECT_NE(Take().find("it recommends self with a copy of the model in Q3_K, 4 drafts a round"),
+            std::string::npos);
+  EXPECT_EQ(options_.speculative.method, "self");
+  EXPECT_EQ(options_.speculative.self_draft, "Q3_K");
+}
+
+// Who turns copies off gets none, and who names types gets those.
+TEST_F(Recommendation, OfACopyGivesWayToSelfDraft) {
+  profile_.recommendation = {"self", "", 4, "fixed", 1.5, "Q3_K"};
+  const EngineOptions before = options_;
+  options_.speculative.self_draft = "off";
+  EXPECT_NE(Take().find("which SpeculativeOptions::self_draft off turns off"), std::string::npos);
+  EXPECT_EQ(options_.speculative.method, "");
+  options_ = before;
+  options_.speculative.self_draft = "Q4_0";
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(options_.speculative.self_draft, "Q4_0");
+}
+
 TEST_F(Recommendation, OfNoDraftsIsTakenToo) {
   profile_.recommendation = {};
   EXPECT_NE(Take().find("it recommends no drafts"), std::string::npos);

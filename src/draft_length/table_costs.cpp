@@ -36,8 +36,8 @@ void StartWithTable(RoundCosts& costs, std::int64_t target_bytes,
   }
   costs.Start(std::span(passes).first(n));
   for (const TableDrafter& d : drafters) {
-    const double share = static_cast<double>(d.file_bytes) /
-                         static_cast<double>(std::max<std::int64_t>(1, target_bytes));
+    const double share =
+        static_cast<double>(d.bytes) / static_cast<double>(std::max<std::int64_t>(1, target_bytes));
     costs.StartDrafter(d.drafter, kPassUs * (d.head ? kHeadDraft : kLeastDraft + share), 0, 0);
   }
 }

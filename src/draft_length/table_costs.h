@@ -12,9 +12,9 @@
 namespace foretoken::draft_length {
 
 struct TableDrafter {
-  int drafter = 0;              // its index
-  std::int64_t file_bytes = 0;  // 0: it has no model file
-  bool head = false;            // it uses the target's output matrix
+  int drafter = 0;         // its index
+  std::int64_t bytes = 0;  // of its model; 0: it has none
+  bool head = false;       // it uses the target's output matrix
 };
 // A target with experts: the experts of more rows cost what their bytes are worth.
 struct TableExperts {

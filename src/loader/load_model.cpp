@@ -115,7 +115,7 @@ LoadedModel LoadLate(const Loading& loading, const ModelPart& part,
                      const formats::Checkpoint& checkpoint, model::LocalRunner& target) {
   model::RunnerInfo info = target.info();
   info.max_rows = info.max_logit_rows = part.options.max_rows;
-  info.weight_bytes = part.copy_bytes;
+  info.weight_bytes = part.copy_size.own;
   info.features_width = 0, info.experts = {};
   auto load = [cache = CacheOfCopy(loading, part, checkpoint), options = part.options,
                types = *part.copy, &checkpoint, &target, &kernels = loading.kernels,

@@ -57,7 +57,7 @@ Status CheckLimit(const MemoryUse& use, bool may_page, const MemoryLimit& limit)
 }  // namespace
 
 MemoryNeeds NeedsOf(const ModelPart& part, const formats::Checkpoint& checkpoint) {
-  if (part.copy) return {.dense = part.copy_bytes};
+  if (part.copy) return {.dense = part.copy_size.own};
   const model::WeightBytes weights = model::WeightBytesOf(checkpoint).PartOf(part.options.division);
   return {.dense = weights.dense + part.options.division.PartOf(part.reduced_output_bytes),
           .experts = weights.experts,

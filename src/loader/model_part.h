@@ -22,9 +22,9 @@ struct ModelPart {
   model::RunnerOptions options;
   kv::TablesShape tables;
   std::int64_t reduced_output_bytes = 0;  // of a head that has one
-  // Set if this is a copy of the target with fewer bits: the types of its tiles, and how many bytes they take.
+  // Set if this is a copy of the target with fewer bits: the types of its tiles, and their size.
   std::optional<model::CopyTypes> copy = {};
-  std::int64_t copy_bytes = 0;
+  model::CopySize copy_size = {};
   bool late = false;  // a copy that is made while the engine works
 };
 

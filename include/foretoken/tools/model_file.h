@@ -141,4 +141,19 @@ struct FoundDrafters {
 // file, and as Engine::Open where a method that is named finds no file.
 [[nodiscard]] Result<FoundDrafters> FindDrafters(EngineOptions options);
 
+// The copy of its weights with which a model would draft for itself, in the types of
+// SpeculativeOptions::self_draft.
+struct ModelCopy {
+  std::string types;       // "Q2_K"
+  std::int64_t bytes = 0;  // of memory, more than without the copy
+  double pass_share = 0;   // what its passes read over what those of the model read
+  bool is_likely_to_pay =
+      false;             // one that an engine would make unasked, if there is memory for it
+  std::string obstacle;  // why memory has no room for it; ""
+};
+
+// That of Engine::Open with the same options. No weights are loaded. Errors: those of the model's file;
+// kInvalidArgument (no types).
+[[nodiscard]] Result<ModelCopy> DescribeCopy(EngineOptions options);
+
 }  // namespace foretoken

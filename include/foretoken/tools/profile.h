@@ -50,8 +50,11 @@ struct ProfilePass {
 // One more draft token, or all of a round where the method makes them in one pass.
 struct ProfileDraft {
   std::string method;  // "standalone"
-  ProfileModel model;  // bytes is 0 if the method needs no file
-  double us = 0;       // may be 0: a lookup can be too fast to measure
+  ProfileModel
+      model;      // bytes is 0 if the method needs no file; the target where it drafts for itself
+  double us = 0;  // may be 0: a lookup can be too fast to measure
+  std::string self_draft =
+      {};  // the types of the target's copy (SpeculativeOptions::self_draft), or ""
 };
 
 struct Profile {
@@ -63,12 +66,13 @@ struct Profile {
   std::vector<ProfileDraft> drafts;  // each method with each file at most once
   double rest_us = 0;                // of a round, besides its pass and its drafts
   // The fastest choice: a method's name or "none", its file ("" if it has none), K and controller,
-  // and its speed-up over plain decoding.
+  // its speed-up over plain decoding, and the types of the target's copy ("" if it has none).
   struct {
     std::string method = "none", draft_model;
     int num_speculative_tokens = 0;
     std::string controller = "fixed";
     double speedup = 1;
+    std::string self_draft = {};
   } recommendation;
 
   // Everything is checked: a profile that loads is complete and in range. Errors: those of the
@@ -85,8 +89,10 @@ struct Profile {
   // "" if these costs hold for this machine and target, else the reason: "it was measured on ...,
   // and this is ...".
   std::string WhyNot(const ProfileMachine& here, const ProfileModel& model) const;
-  // Null if drafts of this method with this file (null: none) were not measured.
-  const ProfileDraft* DraftOf(const std::string& method, const ProfileModel* file) const;
+  // Null if drafts of this method with this file (null: none), or with the target's copy of these types,
+  // were not measured.
+  const ProfileDraft* DraftOf(const std::string& method, const ProfileModel* file,
+                              const std::string& self_draft = "") const;
 };
 
 }  // namespace foretoken

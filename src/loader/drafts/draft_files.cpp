@@ -13,6 +13,7 @@
 #include "draft/methods.h"
 #include "loader/drafts/companions.h"
 #include "loader/drafts/found_drafts.h"
+#include "loader/drafts/own_copy.h"
 #include "loader/ranks/rank_group.h"
 #include "model/arch/registry.h"
 #include "text/frequent_tokens.h"
@@ -43,16 +44,6 @@ std::vector<const DrafterSpec*> ReadersOf(model::DraftFile kind) {
     if (spec->ReadsA(kind)) readers.push_back(spec);
   return readers;
 }
-
-// A copy that the engine makes by itself pays where a pass of the network reads memory, and where the copy
-// reads so much less that drafts pay: if 0.85 of them are accepted and a pass of a few rows takes little
-// longer than one of one row, 1.1 times plain decoding at the largest share. Below the least share nearly
-// all matrices have few bits already.
-constexpr std::int64_t kLeastNetworkBytes = std::int64_t{256} << 20;
-constexpr double kLeastCopyShare = 0.05, kMostCopyShare = 0.57;
-
-// SpeculativeOptions::self_draft: no copy is made unasked.
-constexpr std::string_view kNoCopy = "off";
 
 // The usual methods of drafts, each once; n-gram lookup if there are none, and until there is a copy.
 std::string MethodsOf(const std::vector<DraftPart>& drafts) {
@@ -93,33 +84,6 @@ std::string FileName(const std::string& path) {
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
   std::replace(name.begin(), name.end(), ',', '_');
   return name;
-}
-
-// Reads "Q3_K", or "Q3_K,Q4_K": the types of the layers and of the output head.
-Result<model::CopyTypes> CopyTypesFor(const std::string& names) {
-  model::CopyTypes types;
-  const auto items = CommaItems(names);
-  const auto find = [&](std::string_view name, tensor::DType& type) -> Status {
-    for (const tensor::DTypeInfo& info : tensor::AllDTypes())
-      if (info.name == name && !info.widened) {
-        type = info.type;
-        return {};
-      }
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("self_draft: '{}' is no number type of weights; use Q2_K, Q3_K, Q4_0 or Q4_K",
-                    name));
-  };
-  if (names.empty() || names == kNoCopy) return types;
-  if (items.size() > 2)
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("self_draft: '{}' are {} types; give one, or one for the layers and one "
-                    "for the output head",
-                    names, items.size()));
-  FORETOKEN_CHECK_OK(find(items.front(), types.layers));
-  FORETOKEN_CHECK_OK(find(items.back(), types.output));
-  return types;
 }
 
 class DraftFilesOpener {
@@ -199,7 +163,10 @@ class DraftFilesOpener {
       if (!spec->info.copies_target) continue;
       DraftPart draft = {.file = &target_.checkpoint, .spec = spec};
       FORETOKEN_CHECK_OK(DescribeCopy(draft));
-      if (o.self_draft.empty() && !CopyPays(draft.part)) continue;
+      if (o.self_draft.empty() && !CopyPays(draft.part.copy_size)) {
+        if (IsLarge(draft.part.copy_size)) files_.details.push_back(NoGain(draft.part));
+        continue;
+      }
       if (std::string why = WhyNoRoom(draft, options_, target_); !why.empty()) {
         files_.details.push_back("drafts: no copy of the model: " + why);
         continue;
@@ -209,17 +176,20 @@ class DraftFilesOpener {
           "drafts: self, with a copy of the model in {} that is made while the engine works: {} "
           "MiB "
           "more (SpeculativeOptions::self_draft off turns it off)",
-          model::NameOf(*draft.part.copy), (draft.part.copy_bytes >> 20) + 1);
+          model::NameOf(*draft.part.copy), (draft.part.copy_size.own >> 20) + 1);
       draft.found = true;  // it is described
       files_.drafts.push_back(std::move(draft));
     }
     return {};
   }
 
-  bool CopyPays(const ModelPart& copy) const {
-    const model::WeightBytes own = model::WeightBytesOf(target_.checkpoint);
-    const double share = static_cast<double>(copy.copy_bytes) / static_cast<double>(own.tiles());
-    return own.tiles() >= kLeastNetworkBytes && share >= kLeastCopyShare && share <= kMostCopyShare;
+  std::string NoGain(const ModelPart& copy) const {
+    return fmt::format(
+        "drafts: no copy of the model in {0}: its passes would read {1:.2f} of the model's bytes, "
+        "and its "
+        "drafts bring about {2:.2f} times plain decoding if 0.85 of them were accepted "
+        "(SpeculativeOptions::self_draft {0} makes it, foretoken tune measures it)",
+        SelfDraftOf(options_.speculative), copy.copy_size.share(), GainOfCopy(copy.copy_size));
   }
 
   // Adds it, if it fits.
@@ -299,9 +269,9 @@ class DraftFilesOpener {
     draft.part.options.max_rows = draft.part.options.max_logit_rows = options_.max_sequences;
     draft.shared = draft::SharedTokens(target_.tokenizer.vocabulary_size());
     FORETOKEN_TRY(draft.part.copy, CopyTypesFor(options_.speculative.self_draft));
-    FORETOKEN_TRY(draft.part.copy_bytes,
-                  model::Weights::CopyBytes(target_.checkpoint, target_.part.config,
-                                            *draft.part.copy, target_.part.options.division));
+    FORETOKEN_TRY(draft.part.copy_size,
+                  model::Weights::SizeOfCopy(target_.checkpoint, target_.part.config,
+                                             *draft.part.copy, target_.part.options.division));
     return {};
   }
 

@@ -73,7 +73,7 @@ TEST_F(DraftFilesTest, WithoutFilesAndMethodsTheModelMayDraftForItself) {
   EXPECT_EQ(files->methods, "self,ngram");
   ASSERT_EQ(files->drafts.size(), 1U);
   EXPECT_TRUE(files->drafts[0].part.late);
-  EXPECT_GT(files->drafts[0].part.copy_bytes, 0);
+  EXPECT_GT(files->drafts[0].part.copy_size.own, 0);
   EXPECT_NE(files->drafts[0].notice.find("self_draft off"), std::string::npos);
 
   const auto methods_of = [this](const EngineOptions& o) {

@@ -24,6 +24,8 @@ struct DrafterEntry {
   std::string full_name;  // "standalone:tales-1m"; the method if there is no file
   std::string file = {};  // of its model or head; empty: it has none
   std::int64_t file_bytes = 0;
+  double pass_share =
+      0;  // of a copy of the target: what its passes read over the target's; 0: it is none
   std::unique_ptr<draft::Drafter> drafter;
   const draft::DrafterSpec* spec = nullptr;  // its row; null: the program's own drafter
   // Its drafts cost next to nothing and are certain. They are made before the draft lengths are

@@ -20,6 +20,18 @@ struct CopyTypes {
   bool operator==(const CopyTypes&) const = default;
 };
 
+// Bytes of tiles.
+struct CopySize {
+  std::int64_t own = 0;      // that the copy has for itself
+  std::int64_t read = 0;     // of all its matrices, the network's own among them
+  std::int64_t network = 0;  // of all matrices of the network
+
+  // What a pass of the copy reads over what a pass of the network reads.
+  double share() const {
+    return network > 0 ? static_cast<double>(read) / static_cast<double>(network) : 1;
+  }
+};
+
 // "Q2_K.Q4_K"; "Q2_K" where both are one.
 std::string NameOf(const CopyTypes& types);
 

@@ -50,13 +50,13 @@ Result<Weights> Weights::LoadCopy(const formats::Checkpoint& checkpoint, const M
   return weights;
 }
 
-Result<std::int64_t> Weights::CopyBytes(const formats::Checkpoint& checkpoint,
-                                        const ModelConfig& config, const CopyTypes& types,
-                                        const Division& division) {
+Result<CopySize> Weights::SizeOfCopy(const formats::Checkpoint& checkpoint,
+                                     const ModelConfig& config, const CopyTypes& types,
+                                     const Division& division) {
   Weights weights;
   NetworkPlan plan(checkpoint, config, division, weights, types);
   FORETOKEN_CHECK_OK(plan.Plan({}));
-  return static_cast<std::int64_t>(plan.tile_bytes());
+  return plan.copy_size();
 }
 
 Status Weights::Check(const formats::Checkpoint& checkpoint, const ModelConfig& config) {

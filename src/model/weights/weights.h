@@ -197,11 +197,10 @@ class Weights {
                                                 const ModelConfig& config, const Weights& network,
                                                 const CopyTypes& types, const Division& division,
                                                 ThreadPool& pool, const LoadOptions& options);
-  // What its own tiles take, in bytes.
-  [[nodiscard]] static Result<std::int64_t> CopyBytes(const formats::Checkpoint& checkpoint,
-                                                      const ModelConfig& config,
-                                                      const CopyTypes& types,
-                                                      const Division& division);
+  [[nodiscard]] static Result<CopySize> SizeOfCopy(const formats::Checkpoint& checkpoint,
+                                                   const ModelConfig& config,
+                                                   const CopyTypes& types,
+                                                   const Division& division);
 
   // Only the checks of Load, for callers that read the tensors themselves.
   [[nodiscard]] static Status Check(const formats::Checkpoint& checkpoint,

@@ -167,16 +167,24 @@ void TensorPlan::Place(MatrixJob& job, int n_out) {
   tile_bytes_ += PlacedBytes(job);
 }
 
+CopySize TensorPlan::copy_size() const {
+  return {.own = static_cast<std::int64_t>(tile_bytes_),
+          .read = static_cast<std::int64_t>(tile_bytes_ + network_bytes_ - replaced_bytes_),
+          .network = static_cast<std::int64_t>(network_bytes_)};
+}
+
 // The jobs of a copy are those of its network, in the same order.
 void TensorPlan::PlaceInCopy(MatrixJob& job) {
   Linear& linear = *job.linear;
+  const std::size_t network_bytes = PlacedBytes(job);
   job.offset = network_bytes_;
-  network_bytes_ += PlacedBytes(job);
+  network_bytes_ += network_bytes;
   if (MayConvert(job)) {
     const bool in_layer = job.tensor->name.starts_with("blk.");
     job.as = TypeInCopy(in_layer ? copy_->layers : copy_->output, linear.type, linear.k);
   }
   if (!job.as) return;
+  replaced_bytes_ += network_bytes;
   linear.type = tensor::InfoOf(*job.as).tile;
   job.offset = tile_bytes_;
   tile_bytes_ += PlacedBytes(job);

@@ -28,6 +28,7 @@ class TensorPlan {
   std::size_t tile_bytes() const {
     return tile_bytes_;
   }  // of all jobs; of a copy: of its own tiles
+  CopySize copy_size() const;
 
  protected:
   // division: which outputs this rank computes. vectors: where vectors are kept. copy: the types of a
@@ -94,8 +95,8 @@ class TensorPlan {
   void PlaceInCopy(MatrixJob& job);
 
   const std::optional<CopyTypes> copy_;
-  std::size_t tile_bytes_ = 0,
-              network_bytes_ = 0;  // of a copy's own tiles; of all of the network's
+  // Of the jobs' own tiles; of a copy also of all of the network's, and of those that it does not use.
+  std::size_t tile_bytes_ = 0, network_bytes_ = 0, replaced_bytes_ = 0;
 };
 
 }  // namespace foretoken::model
