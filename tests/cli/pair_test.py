@@ -315,6 +315,19 @@ class Tune(base.Transcript):
         self.assertEqual([drafter["method"] for drafter in answer["drafters"]],
                          ["standalone", "eagle", "mtp", "ngram", "suffix"])
 
+    def test_copies_of_the_model_are_tried(self):
+        profile = path_of("copies.json")
+        answer = self.json("tune", *QUICK, "-m", TARGET, "-t", "1", "--gamma", "2", "--repeats", "1", "--self-draft", "Q4_0",
+                           "--self-draft", "Q4_0,Q4_0", "--self-draft", "Q8_0", "-o", profile, "--json")
+        copies = [drafter for drafter in answer["drafters"] if drafter["method"] == "self"]
+        self.assertEqual([copy["self_draft"] for copy in copies], ["Q4_0", "Q8_0"])  # the second is the first one
+        self.assertGreater(min(copy["drafted"] for copy in copies), 0)
+        written = json.loads(pathlib.Path(profile).read_text())
+        self.assertEqual([draft["self_draft"] for draft in written["drafts"] if draft["method"] == "self"],
+                         ["Q4_0", "Q8_0"])
+        text = self.done("tune", *QUICK, "-m", TARGET, "--repeats", "1", "--self-draft", "Q4_0", "-o", profile).stdout
+        self.assertIn(b"a copy in Q4_0", text)
+
     def test_the_report_names_the_profile(self):
         text = self.done("tune", *PAIR, *QUICK, "--repeats", "1", "-o", path_of("named.json")).stdout.decode()
         for word in ("passes, microseconds", "drafters", "recommended:", "named.json"):
@@ -325,6 +338,7 @@ class Tune(base.Transcript):
         self.fails(1, ("/no/such/folder/a.json",), "tune", *PAIR, *QUICK, "--repeats", "1", "--gamma", "1", "-o",
                    "/no/such/folder/a.json")
         self.fails(2, ("--repeats",), "tune", *PAIR, "--repeats", "0")
+        self.fails(2, ("self_draft", "Q9"), "tune", *PAIR, "--self-draft", "Q9")
 
 
 if __name__ == "__main__":

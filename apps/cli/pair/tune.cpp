@@ -17,7 +17,7 @@ namespace foretoken::cli {
 namespace {
 
 struct TuneSettings : PairSettings {
-  std::vector<std::string> draft_files;
+  std::vector<std::string> draft_files, self_drafts;
   std::string output;
   int most_drafts = 8, repeats = 3;
 };
@@ -31,6 +31,16 @@ settings::FlagGroup TuningFlags(TuneSettings& settings) {
          std::string path;
          FORETOKEN_CHECK_OK(settings::StorePath(path)(text));
          settings.draft_files.push_back(std::move(path));
+         return {};
+       },
+       true},
+      {{"--self-draft"},
+       "TYPE[,TYPE]",
+       "the number types of a copy with which the model drafts for itself, to try; may be "
+       "repeated; off: "
+       "none; default: Q2_K, Q3_K and Q4_K where drafts of such a copy are likely to pay",
+       [&settings](const std::string& text) -> Status {
+         settings.self_drafts.push_back(text);
          return {};
        },
        true},
@@ -94,6 +104,7 @@ Result<int> TuneAndSave(TuneSettings settings) {
                       .request = settings.generation.request,
                       .prompts = prompts,
                       .draft_files = settings.draft_files,
+                      .self_drafts = settings.self_drafts,
                       .most_drafts = settings.most_drafts,
                       .repeats = settings.repeats,
                       .on_progress = [&line](const std::string& what, double fraction) {

@@ -17,6 +17,7 @@ Json DraftersJson(const Tuning& tuning) {
   for (const TunedDrafter& drafter : tuning.drafters)
     list.push_back({{"method", drafter.method},
                     {"draft_model", drafter.file},
+                    {"self_draft", drafter.self_draft},
                     {"draft_us", drafter.estimate.prices.draft},
                     {"drafted", drafter.estimate.stats.drafted},
                     {"accepted", drafter.estimate.stats.accepted},
@@ -30,6 +31,7 @@ Json TrialJson(const Tuning& tuning, const TuneTrial& trial) {
   const TunedDrafter& drafter = tuning.drafters[trial.drafter];
   return {{"method", drafter.method},
           {"draft_model", drafter.file},
+          {"self_draft", drafter.self_draft},
           {"lookahead", trial.controller},
           {"k", trial.k},
           {"tokens_per_second", SpreadJson(trial.tokens_per_second())},
@@ -49,7 +51,8 @@ std::string TuningJson(const Tuning& tuning, const Profile& profile, const std::
                {"profile", Json::parse(profile.ToText())},
                {"plain_tokens_per_second", SpreadJson(tuning.plain_tokens_per_second)},
                {"drafters", DraftersJson(tuning)},
-               {"trials", TrialsJson(tuning)}};
+               {"trials", TrialsJson(tuning)},
+               {"notices", tuning.notices}};
   json["recommended"] = tuning.recommended ? TrialJson(tuning, *tuning.recommended) : Json(nullptr);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

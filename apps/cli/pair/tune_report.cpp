@@ -9,6 +9,7 @@ namespace foretoken::cli {
 namespace {
 
 std::string FileOf(const TunedDrafter& drafter) {
+  if (!drafter.self_draft.empty()) return fmt::format("a copy in {}", drafter.self_draft);
   const std::string name = FileName(drafter.file);
   return name.size() <= 32 ? name : "..." + name.substr(name.size() - 29);
 }
@@ -67,17 +68,20 @@ std::string Recommendation(const Tuning& tuning) {
   const TuneTrial& best = *tuning.recommended;
   const TunedDrafter& drafter = tuning.drafters[best.drafter];
   return fmt::format(
-      "recommended: {}--spec-type {} --lookahead {} --num-speculative-tokens {}\n"
+      "recommended: {}--spec-type {}{} --lookahead {} --num-speculative-tokens {}\n"
       "             speed-up {} in runs of its own\n",
       drafter.file.empty() ? "" : fmt::format("-md {} ", drafter.file), drafter.method,
+      drafter.self_draft.empty() ? "" : fmt::format(" --self-draft {}", drafter.self_draft),
       best.controller, best.k, Interval(best.speedup()));
 }
 
 }  // namespace
 
 std::string TuningTables(const Tuning& tuning, const Profile& profile, const std::string& path) {
+  std::string notices;
+  for (const std::string& notice : tuning.notices) notices += notice + "\n";
   return fmt::format("machine   {}\nmodel     {}\n", profile.machine.cpu, profile.target.file) +
-         PassTable(tuning) + DrafterTable(tuning) + TrialTable(tuning) + "\n" +
+         PassTable(tuning) + DrafterTable(tuning) + notices + TrialTable(tuning) + "\n" +
          Recommendation(tuning) +
          fmt::format("profile: {} (--profile drafts in this way where no flag says another)\n",
                      path);

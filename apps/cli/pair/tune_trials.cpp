@@ -18,6 +18,8 @@ constexpr double kClearlyFaster = 1.03;  // less cannot be told from chance
 constexpr int kTrialPassRepeats = 9;
 constexpr int kMostContext = 2048;
 constexpr std::size_t kFinalists = 3;
+// Of copies, from the quickest to the one whose drafts are accepted most.
+constexpr std::array kUsualCopies = {"Q2_K", "Q3_K", "Q4_K"};
 
 class Tuner {
  public:
@@ -36,6 +38,7 @@ class Tuner {
 
  private:
   static std::string Shown(const TunedDrafter& drafter) {
+    if (!drafter.self_draft.empty()) return drafter.method + " in " + drafter.self_draft;
     return drafter.file.empty() ? drafter.method : FileName(drafter.file);
   }
 
@@ -55,9 +58,37 @@ class Tuner {
       FORETOKEN_TRY(auto model, ProfileModel::Of(plan_.options.model));
       tuning_.drafters.push_back(Drafter("mtp", "", std::move(model)));
     }
-    for (const DrafterInfo* const row : AllDrafters())
+    for (const DrafterInfo* const row : AllDrafters()) {
+      if (row->copies_target) FORETOKEN_CHECK_OK(FindCopies(std::string(row->name)));
       if (!row->reads_file && !row->copies_target && row->drafts_from.empty())
         tuning_.drafters.push_back(Drafter(std::string(row->name), "", {}));
+    }
+    return {};
+  }
+
+  // Of types that make one and the same copy, the first ones.
+  Status FindCopies(const std::string& method) {
+    const bool named = !plan_.self_drafts.empty();
+    std::vector<std::string> types = plan_.self_drafts;
+    if (!named) types.assign(kUsualCopies.begin(), kUsualCopies.end());
+    std::vector<std::int64_t> sizes;
+    for (const std::string& names : types) {
+      if (names == "off") continue;
+      EngineOptions options = plan_.options;
+      options.speculative.self_draft = names;
+      FORETOKEN_TRY(const ModelCopy copy, DescribeCopy(std::move(options)));
+      const bool seen = std::find(sizes.begin(), sizes.end(), copy.bytes) != sizes.end();
+      if (seen || (!named && !copy.is_likely_to_pay)) continue;
+      sizes.push_back(copy.bytes);
+      if (!copy.obstacle.empty()) {
+        tuning_.notices.push_back(
+            fmt::format("no copy of the model in {} was tried: {}", names, copy.obstacle));
+        continue;
+      }
+      FORETOKEN_TRY(auto model, ProfileModel::Of(plan_.options.model));
+      tuning_.drafters.push_back(Drafter(method, "", std::move(model)));
+      tuning_.drafters.back().self_draft = copy.types;
+    }
     return {};
   }
 
@@ -76,6 +107,7 @@ class Tuner {
     options.draft_model = drafter != nullptr ? drafter->file : "";
     options.speculative.draft_models.clear();
     options.speculative.method = drafter != nullptr ? drafter->method : "none";
+    options.speculative.self_draft = drafter != nullptr ? drafter->self_draft : "";
     options.speculative.controller = controller;
     options.speculative.num_speculative_tokens = k;
     return Engine::Open(std::move(options));
@@ -188,14 +220,15 @@ Result<Profile> ProfileOf(const Tuning& tuning, const std::string& target) {
     const bool at_once = info != nullptr && info->drafts_at_once;
     if (estimate.stats.drafted > 0)
       profile.drafts.push_back({drafter.method, drafter.model,
-                                lab::DraftPriceOf(estimate.prices, estimate.stats, at_once)});
+                                lab::DraftPriceOf(estimate.prices, estimate.stats, at_once),
+                                drafter.self_draft});
   }
   profile.rest_us = tuning.rest_us;
   if (tuning.recommended) {
     const TuneTrial& best = *tuning.recommended;
     const TunedDrafter& drafter = tuning.drafters[best.drafter];
-    profile.recommendation = {drafter.method, FileName(drafter.file), best.k, best.controller,
-                              best.speedup().median};
+    profile.recommendation = {drafter.method,  FileName(drafter.file), best.k,
+                              best.controller, best.speedup().median,  drafter.self_draft};
   }
   return profile;
 }

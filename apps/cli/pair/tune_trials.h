@@ -19,6 +19,9 @@ struct TunePlan {
   Request request;
   std::vector<BenchPrompt> prompts;
   std::vector<std::string> draft_files;
+  // Of copies with which the model drafts for itself, as SpeculativeOptions::self_draft names them. "off":
+  // none. Empty: some, as far as they are likely to pay and memory has room for them.
+  std::vector<std::string> self_drafts = {};
   int most_drafts = 8;
   int repeats = 3;
   std::function<void(const std::string& what, double fraction)> on_progress;
@@ -26,8 +29,9 @@ struct TunePlan {
 
 // One way to draft.
 struct TunedDrafter {
-  std::string method, file;  // file: "" if it needs none, or if it is in the model's own file
-  ProfileModel model;        // of the file; bytes 0 without one
+  std::string method, file;     // file: "" if it needs none, or if it is in the model's own file
+  ProfileModel model;           // of the file; bytes 0 without one
+  std::string self_draft = {};  // the types of the model's copy; "" if it needs none
   PairEstimate estimate;
 };
 
@@ -43,6 +47,7 @@ struct TuneTrial {
 };
 
 struct Tuning {
+  std::vector<std::string> notices;  // why a copy that was asked for was not tried
   Measurements measured;
   int context = 0;  // of the estimates: the smallest that was measured
   std::vector<TunedDrafter> drafters;
