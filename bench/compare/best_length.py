@@ -7,8 +7,9 @@
 
 For each case `foretoken bench` is started anew --starts times, each time with the default controller and with every fixed length in turn. A figure is
 the speed-up over plain decoding that one start measured (plain and with drafts in turn, in one process). The best fixed length is the one with the
-largest median. A row shows it, the default's median (least-most), and both as ratios to the best fixed median. --busy N runs N endless loops beside
-everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; a set share of the drafts
+largest median. A row shows it, the default's median (least-most), and both as ratios to the best fixed median. As a control, an engine that has the
+drafter and never drafts is started as often: it should show 1.00, and how far its starts scatter is what the machine does, not the controller. --busy N
+runs N endless loops beside everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; a set share of the drafts
 is accepted), and qwen3moe-Q4_0.gguf with d18m-Q8_0.gguf (a mixture of experts). Cases without their files are left out, and named.
 
 Exit code 1 where a median is below 0.97 of the best fixed length or of plain decoding, or a start below 0.93.
@@ -25,6 +26,7 @@ from never_slower import CODE, COPY_EDIT, JSON as JSON_TEXTS
 import measured
 
 MEDIAN, WORST = 0.97, 0.93
+DEFAULT, NEVER = None, 0  # in place of a draft length
 
 
 def cases(a):
@@ -49,9 +51,14 @@ def missing(flags):
 
 
 def speedup(a, flags, threads, length):
-    """Of one start: with the default controller, or with a fixed length."""
-    fixed = [] if length is None else ["--lookahead", "fixed", "--num-speculative-tokens", str(length)]
-    command = [a.foretoken, "bench", *flags, *fixed, "-t", str(threads), "--repeats", "1", "--rows", "1", "--contexts", "0", "--json", "-q"]
+    """Of one start: with the default controller, never drafting, or with a fixed length."""
+    if length == DEFAULT:
+        controller = []
+    elif length == NEVER:
+        controller = ["--lookahead", "batch-size", "--num-speculative-tokens-per-batch-size", "1-64:0"]
+    else:
+        controller = ["--lookahead", "fixed", "--num-speculative-tokens", str(length)]
+    command = [a.foretoken, "bench", *flags, *controller, "-t", str(threads), "--repeats", "1", "--rows", "1", "--contexts", "0", "--json", "-q"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
         sys.exit("%s: %s" % (" ".join(command), done.stderr.decode(errors="replace")))
@@ -59,15 +66,15 @@ def speedup(a, flags, threads, length):
 
 
 def measure(a, flags, threads):
-    lengths = [None, *a.lengths]
+    lengths = [DEFAULT, NEVER, *a.lengths]
     runs = {length: [] for length in lengths}
     for start in range(a.starts):
         for length in lengths[start % len(lengths):] + lengths[:start % len(lengths)]:
             runs[length].append(speedup(a, flags, threads, length))
     best = max(a.lengths, key=lambda length: statistics.median(runs[length]))
     reference = max(1.0, statistics.median(runs[best]))
-    default = sorted(runs[None])
-    return {"best_k": best, "best_fixed": statistics.median(runs[best]), "default": statistics.median(default), "least": default[0],
+    default, never = sorted(runs[DEFAULT]), sorted(runs[NEVER])
+    return {"never": statistics.median(never), "never_least": never[0], "never_most": never[-1], "best_k": best, "best_fixed": statistics.median(runs[best]), "default": statistics.median(default), "least": default[0],
             "most": default[-1], "median_ratio": statistics.median(default) / reference, "worst_ratio": default[0] / reference,
             "fixed": {str(length): statistics.median(runs[length]) for length in a.lengths}}
 
@@ -113,9 +120,10 @@ def main():
                     rows.append({"case": name, "threads": threads, **row})
                     good = row["median_ratio"] >= MEDIAN and row["worst_ratio"] >= WORST
                     failed |= not good
-                    print("%-26s %d thread%s best fixed K %d %5.2f; default %5.2f (%.2f-%.2f); %.3f of it, worst start %.3f%s" % (
-                        name, threads, "s" if threads > 1 else " ", row["best_k"], row["best_fixed"], row["default"], row["least"], row["most"],
-                        row["median_ratio"], row["worst_ratio"], "" if good else "  BELOW"), flush=True)
+                    print("%-26s %d thread%s never %.2f (%.2f-%.2f); best fixed K %d %.2f; default %.2f (%.2f-%.2f); %.3f of it, worst %.3f%s" % (
+                        name, threads, "s" if threads > 1 else " ", row["never"], row["never_least"], row["never_most"], row["best_k"],
+                        row["best_fixed"], row["default"], row["least"], row["most"], row["median_ratio"], row["worst_ratio"],
+                        "" if good else "  BELOW"), flush=True)
     finally:
         for loop in loops:
             loop.kill()
