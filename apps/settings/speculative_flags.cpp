@@ -87,7 +87,7 @@ std::vector<Row> MethodRows() {
        "N",
        "how many tokens the drafter's reduced output has, the most frequent ones: less work per "
        "draft; "
-       "0: none; default 32768 for heads of larger vocabularies"},
+       "0: none; default 32768 for heads and self with larger vocabularies"},
       {"draft_vocabulary_sample",
        {"--draft-vocabulary-sample"},
        "PATH",

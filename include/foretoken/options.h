@@ -79,8 +79,8 @@ struct SpeculativeOptions {
   bool first_target = true;
   // How many tokens a drafter's reduced output has, the most frequent ones; 0: there is none. An output
   // head of 128,000 rows may be most of a drafter's work. The text stays exact, because the target
-  // decides. A draft model then has this output alone. Heads (eagle, mtp, dflash) have it beside the
-  // whole one, and the controller chooses. Unset: 32,768 for heads of a larger vocabulary, 0 for draft
+  // decides. A draft model then has this output alone. Heads (eagle, mtp, dflash) and self have it beside
+  // the whole one, and the controller chooses. Unset: 32,768 for these with a larger vocabulary, 0 for draft
   // models. `draft_vocabulary_sample` is the path of a text that shows which tokens are frequent;
   // without it single ASCII characters come first, then the vocabulary's own order.
   std::optional<int> draft_vocabulary = {};

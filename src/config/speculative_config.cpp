@@ -24,12 +24,16 @@ Result<SpeculativeOptions> CheckRanges(const SpeculativeOptions& options) {
 }
 
 Status CheckMethods(const SpeculativeOptions& o) {
-  const bool reads =
-      o.method.empty() || UsesMethod(o.method, "portfolio") || FileReader(o.method) != nullptr;
+  const auto all = AllDrafters();
+  const bool reads = o.method.empty() || UsesMethod(o.method, "portfolio") ||
+                     FileReader(o.method) != nullptr ||
+                     std::any_of(all.begin(), all.end(), [&](const DrafterInfo* drafter) {
+                       return drafter->copies_target && UsesMethod(o.method, drafter->name);
+                     });
   if (o.draft_vocabulary.value_or(0) > 0 && !reads)
     return InvalidArgument(
         fmt::format("draft_vocabulary: '{}' drafts without an output head; "
-                    "leave it out, or use a draft model or a head",
+                    "leave it out, or use a draft model, a head or self",
                     o.method));
   if (!o.draft_vocabulary_sample.empty() && o.draft_vocabulary == 0)
     return InvalidArgument(

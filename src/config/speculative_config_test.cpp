@@ -241,6 +241,8 @@ TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
             "method: 'ngram:a' names no draft file; write standalone:NAME, eagle:NAME, mtp:NAME, "
             "dflash:NAME, NAME being the file's without .gguf");
   EXPECT_EQ(error("method", "eagle:").substr(0, 36), "method: 'eagle:' names no draft file");
+  EXPECT_EQ(error("method", "self:").substr(0, 35), "method: 'self:' names no draft file");
+  EXPECT_EQ(error("method", "self:whole,ngram"), "");
   EXPECT_EQ(error("a\nb", "x").find('\n'), std::string::npos);
   EXPECT_EQ(error("gamma", "a\nb").find('\n'), std::string::npos);
 }

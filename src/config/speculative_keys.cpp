@@ -249,7 +249,7 @@ std::vector<std::string> FileMethods() {
   return methods;
 }
 
-// "standalone" or, of one of several files, "standalone:NAME".
+// "standalone" or, of one of several files, "standalone:NAME"; "self" or one of its outputs, "self:whole".
 Status SetMethod(SpeculativeOptions& options, const std::string& text) {
   std::vector<std::string> methods;
   for (const std::string_view item : Items(text)) {
@@ -259,8 +259,8 @@ Status SetMethod(SpeculativeOptions& options, const std::string& text) {
     std::string method = std::string(kind) + std::string(item.substr(colon));
     const bool named = colon < item.size();
     const DrafterInfo* const drafter = FindDrafter(kind);
-    const bool reads_file = drafter != nullptr && drafter->reads_file;
-    if (named && (!reads_file || colon + 1 == item.size()))
+    const bool has_parts = drafter != nullptr && (drafter->reads_file || drafter->copies_target);
+    if (named && (!has_parts || colon + 1 == item.size()))
       return InvalidArgument(
           fmt::format("'{}' names no draft file; write {}, NAME being the file's without .gguf",
                       Shown(item), fmt::join(FileMethods(), ", ")));
@@ -495,6 +495,13 @@ std::string IdleDraftModels(const Options&, const Use& use) {
   return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
 }
 
+std::string IdleReducedOutput(const Options&, const Use& use) {
+  std::vector<std::string_view> readers;
+  for (const DrafterInfo* const drafter : AllDrafters())
+    if (drafter->reads_file || drafter->copies_target) readers.push_back(drafter->name);
+  return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
+}
+
 std::string IdleCopy(const Options& options, const Use& use) {
   if (options.method.empty() && options.self_draft == "off") return "";
   const auto readers = NamesWith(AllDrafters(), &DrafterInfo::copies_target, true);
@@ -695,11 +702,11 @@ constexpr std::array kKeys = {
                      return o.draft_vocabulary ? fmt::format("{}", *o.draft_vocabulary)
                                                : std::string("auto");
                    },
-                   IdleDraftModels,
+                   IdleReducedOutput,
                    0,
                    kMany,
                    NoNumber},
-    Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", IdleDraftModels),
+    Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", IdleReducedOutput),
     Text<&O::self_draft>("self_draft", IdleCopy),
     SpeculativeKey{"synthetic_acceptance_rate",
                    {},

@@ -117,6 +117,7 @@ LoadedModel LoadLate(const Loading& loading, const ModelPart& part,
   info.max_rows = info.max_logit_rows = part.options.max_rows;
   info.weight_bytes = part.copy_size.own;
   info.features_width = 0, info.experts = {};
+  info.reduced_tokens = part.options.output_tokens;
   auto load = [cache = CacheOfCopy(loading, part, checkpoint), options = part.options,
                types = *part.copy, &checkpoint, &target, &kernels = loading.kernels,
                &pool = loading.pool](const std::atomic<bool>& stop) {

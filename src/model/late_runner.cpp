@@ -10,8 +10,11 @@ namespace foretoken::model {
 
 LateRunner::LateRunner(const RunnerInfo& info, Load load,
                        std::function<void(std::string)> on_failure)
-    : load_(std::move(load)), on_failure_(std::move(on_failure)) {
+    : reduced_tokens_(info.reduced_tokens.begin(), info.reduced_tokens.end()),
+      load_(std::move(load)),
+      on_failure_(std::move(on_failure)) {
   info_ = info;
+  info_.reduced_tokens = reduced_tokens_;
   try {
     thread_ = BackgroundThread([this] { Make(); });
   } catch (const std::exception& e) {

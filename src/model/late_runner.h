@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "foretoken/result.h"
 #include "model/local_runner.h"
@@ -40,6 +41,7 @@ class LateRunner final : public Runner {
   void Make() noexcept;
   void Tell() noexcept;
 
+  const std::vector<Token> reduced_tokens_;  // of info()
   Load load_;
   std::function<void(std::string)> on_failure_;
   std::unique_ptr<LocalRunner> own_;  // written by the thread, before the flags

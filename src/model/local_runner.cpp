@@ -260,7 +260,7 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadCopy(
   FORETOKEN_TRY(CacheMemory none, CacheMemory::Create({}, {}));
   FORETOKEN_TRY(Weights weights,
                 Weights::LoadCopy(checkpoint, target.config_, target.weights_, types,
-                                  target.division_, pools.of_loading, load));
+                                  options.output_tokens, target.division_, pools.of_loading, load));
   RunnerOptions own = options;
   own.division = target.division_;
   own.ranks = target.division_.size() == 1 ? nullptr : &target.ranks_;

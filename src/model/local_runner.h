@@ -29,8 +29,8 @@ struct RunnerOptions {
   int max_rows = 256;       // of one pass
   int max_logit_rows = 16;  // rows with logits in one pass
   int max_positions = 0;    // of a sequence
-  // Rows of the output head to keep, ascending; empty: all. A head has them in a reduced output,
-  // beside the whole one. REQUIRES: rows of its ReducibleOutput, if it is a head.
+  // Rows of the output head to keep, ascending; empty: all. A head and a copy have them in a reduced
+  // output, beside the whole one. REQUIRES: rows of its ReducibleOutput, if it is a head.
   std::vector<std::int32_t> output_tokens = {};
   CacheOptions cache = {};
   StateOptions state = {};  // where the network has recurrent layers

@@ -27,7 +27,7 @@ extern const DrafterSpec kSelfSpec = {
     .make = MakeSelf};
 
 SelfDrafter::SelfDrafter(DrafterSettings settings)
-    : ListedDrafter(kSelfSpec),
+    : ReducibleDrafter(kSelfSpec, settings.shared, settings.runner->info()),
       runner_(std::move(settings.runner)),
       target_(*settings.target_cache) {
   const auto n = static_cast<std::size_t>(target_.shape().n_sequences);
@@ -101,14 +101,16 @@ bool SelfDrafter::DraftNext(int step) noexcept {
     pending.state = {.from = pending.state.to, .to = pending.state.to};
   }
   if (tokens_.empty()) return false;
-  const model::PassResult& result =
-      runner_->Run({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_});
+  const model::PassResult& result = runner_->Run({.tokens = tokens_,
+                                                  .segments = segments_,
+                                                  .logit_rows = logit_rows_,
+                                                  .reduced = uses_reduced()});
   ++work_.forwards;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Chain& chain = At(segments_[i].seq);
     const int row = static_cast<int>(i);
     if (result.Finite(row))
-      chain.Draw(result.Logits(row));
+      chain.Draw(Wide(result.Logits(row)));
     else
       chain.EndDraft(), ++work_.not_finite;
   }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "draft/networks/chain.h"
+#include "draft/networks/reducible_drafter.h"
 #include "draft/registry.h"
 #include "kv/block_tables.h"
 #include "model/runner.h"
@@ -27,7 +28,7 @@ namespace foretoken::draft {
 
 extern const DrafterSpec kSelfSpec;
 
-class SelfDrafter final : public ListedDrafter {
+class SelfDrafter final : public ReducibleDrafter {
  public:
   // settings.runner: runs the copy, with room for a row of each sequence of settings.target_cache, which
   // must outlive the drafter.

@@ -284,15 +284,17 @@ class EngineOpener {
     settings.tables = draft.part.tables;
     settings.shared = draft.shared;
     FORETOKEN_TRY(auto drafter, draft.spec->make(std::move(settings)));
-    loader::DrafterEntry entry = {.method = std::string(draft.spec->info.name),
-                                  .name = draft.name,
-                                  .full_name = draft.full_name,
-                                  .file = draft.file->path(),
-                                  .file_bytes = static_cast<std::int64_t>(draft.file->file_bytes()),
-                                  .pass_share = draft.part.copy ? draft.part.copy_size.share() : 0,
-                                  .spec = draft.spec,
-                                  .instant = draft.spec->info.lookup_only,
-                                  .late = draft.part.late};
+    loader::DrafterEntry entry = {
+        .method = std::string(draft.spec->info.name),
+        .name = draft.name,
+        .full_name = draft.full_name,
+        .file = draft.file->path(),
+        .file_bytes = static_cast<std::int64_t>(draft.file->file_bytes()),
+        .pass_share = draft.part.copy ? draft.part.copy_size.share() : 0,
+        .reduced_pass_share = draft.part.copy ? draft.part.copy_size.reduced_share() : 0,
+        .spec = draft.spec,
+        .instant = draft.spec->info.lookup_only,
+        .late = draft.part.late};
     if (drafter->HasReducedOutput()) {
       impl_->drafters_.Add(
           entry, draft::ViewsOf(std::move(drafter), options().max_sequences),

@@ -25,7 +25,7 @@ namespace {
 
 using draft::DrafterSpec;
 
-// The tokens of a head's reduced output, unless the options say otherwise.
+// The tokens of the reduced output of a head or a copy, unless the options say otherwise.
 constexpr int kReducedTokens = 32'768;
 
 // search: what came of looking for one.
@@ -189,7 +189,8 @@ class DraftFilesOpener {
         "and its "
         "drafts bring about {2:.2f} times plain decoding if 0.85 of them were accepted "
         "(SpeculativeOptions::self_draft {0} makes it, foretoken tune measures it)",
-        SelfDraftOf(options_.speculative), copy.copy_size.share(), GainOfCopy(copy.copy_size));
+        SelfDraftOf(options_.speculative), copy.copy_size.reduced_share(),
+        GainOfCopy(copy.copy_size));
   }
 
   // Adds it, if it fits.
@@ -269,9 +270,16 @@ class DraftFilesOpener {
     draft.part.options.max_rows = draft.part.options.max_logit_rows = options_.max_sequences;
     draft.shared = draft::SharedTokens(target_.tokenizer.vocabulary_size());
     FORETOKEN_TRY(draft.part.copy, CopyTypesFor(options_.speculative.self_draft));
-    FORETOKEN_TRY(draft.part.copy_size,
-                  model::Weights::SizeOfCopy(target_.checkpoint, target_.part.config,
-                                             *draft.part.copy, target_.part.options.division));
+    const auto& wanted = options_.speculative.draft_vocabulary;
+    FORETOKEN_TRY(draft.tokens, FrequentTokens(wanted.value_or(kReducedTokens)));
+    std::erase_if(draft.tokens,
+                  [&](Token token) { return token >= target_.part.config.vocabulary; });
+    FORETOKEN_TRY(
+        draft.part.copy_size,
+        model::Weights::SizeOfCopy(target_.checkpoint, target_.part.config, *draft.part.copy,
+                                   draft.tokens, target_.part.options.division));
+    if (draft.part.copy_size.reduced == 0) draft.tokens.clear();
+    draft.part.options.output_tokens = draft.tokens;
     return {};
   }
 

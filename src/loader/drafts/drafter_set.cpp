@@ -12,19 +12,22 @@ namespace foretoken::loader {
 
 void DrafterSet::Add(const DrafterEntry& entry, draft::OutputViews views,
                      std::vector<Token> subset) {
-  const auto add = [&](std::string_view output, std::unique_ptr<draft::Drafter> drafter) {
+  const auto add = [&](std::string_view output, double pass_share,
+                       std::unique_ptr<draft::Drafter> drafter) {
     Add({.method = entry.method,
          .name = fmt::format("{}:{}", entry.name, output),
          .full_name = fmt::format("{}:{}", entry.full_name, output),
          .file = entry.file,
          .file_bytes = entry.file_bytes,
+         .pass_share = pass_share,
          .drafter = std::move(drafter),
          .spec = entry.spec,
+         .late = entry.late,
          .output = output});
   };
   if (!subset.empty()) subsets_.push_back({size(), std::move(subset)});
-  add("subset", std::move(views.reduced));
-  add("whole", std::move(views.whole));
+  add("subset", entry.reduced_pass_share, std::move(views.reduced));
+  add("whole", entry.pass_share, std::move(views.whole));
 }
 
 // Where a token that the subset lacks was committed in place of a draft, the whole output might have

@@ -24,8 +24,9 @@ struct DrafterEntry {
   std::string full_name;  // "standalone:tales-1m"; the method if there is no file
   std::string file = {};  // of its model or head; empty: it has none
   std::int64_t file_bytes = 0;
-  double pass_share =
-      0;  // of a copy of the target: what its passes read over the target's; 0: it is none
+  // Of a copy of the target: what its passes read over the target's, with its whole output and with its
+  // reduced one. 0: it is no copy.
+  double pass_share = 0, reduced_pass_share = 0;
   std::unique_ptr<draft::Drafter> drafter;
   const draft::DrafterSpec* spec = nullptr;  // its row; null: the program's own drafter
   // Its drafts cost next to nothing and are certain. They are made before the draft lengths are
@@ -63,7 +64,7 @@ class DrafterSet {
   auto end() const { return entries_.end(); }
 
   void Add(DrafterEntry entry) { entries_.push_back(std::move(entry)); }
-  // Adds the drafters of a head's two outputs. `entry`: of the head, without a drafter. subset: the
+  // Adds the drafters of a network's two outputs. `entry`: of the network, without a drafter. subset: the
   // tokens of the reduced output, ascending; empty: a round with one output tells nothing about the
   // other, because acceptance is synthetic.
   void Add(const DrafterEntry& entry, draft::OutputViews views, std::vector<Token> subset);

@@ -58,7 +58,7 @@ Result<ModelCopy> Describe(const UnloadedModel& model) {
     if (const loader::ModelPart& part = draft.part; part.copy)
       return ModelCopy{.types = loader::SelfDraftOf(model.options().speculative),
                        .bytes = part.copy_size.own,
-                       .pass_share = part.copy_size.share(),
+                       .pass_share = part.copy_size.reduced_share(),
                        .is_likely_to_pay = loader::CopyPays(part.copy_size),
                        .obstacle = loader::WhyNoRoom(draft, model.options(), model.target())};
   return Fail(ErrorCode::kUnsupported, "drafts: this program makes no copies of models");

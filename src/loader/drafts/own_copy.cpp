@@ -54,7 +54,7 @@ double GainOfCopy(const model::CopySize& size) {
   double tokens = 1, accepted = 1, best = 1;
   for (int k = 1; k <= kMaxDraft; ++k) {
     tokens += accepted *= kAccepted;
-    best = std::max(best, tokens / (1 + k * (kFurtherRow + size.share())));
+    best = std::max(best, tokens / (1 + k * (kFurtherRow + size.reduced_share())));
   }
   return best;
 }

@@ -22,13 +22,20 @@ struct CopyTypes {
 
 // Bytes of tiles.
 struct CopySize {
-  std::int64_t own = 0;      // that the copy has for itself
-  std::int64_t read = 0;     // of all its matrices, the network's own among them
+  std::int64_t own = 0;   // that the copy has for itself
+  std::int64_t read = 0;  // of all its matrices, the network's own among them
+  std::int64_t reduced =
+      0;  // the same with its reduced output in place of the whole one; 0: it has none
   std::int64_t network = 0;  // of all matrices of the network
 
-  // What a pass of the copy reads over what a pass of the network reads.
-  double share() const {
-    return network > 0 ? static_cast<double>(read) / static_cast<double>(network) : 1;
+  // What a pass of the copy reads over what a pass of the network reads; with the reduced output, or where
+  // there is none, with the whole one.
+  double share() const { return Share(read); }
+  double reduced_share() const { return Share(reduced > 0 ? reduced : read); }
+
+ private:
+  double Share(std::int64_t bytes) const {
+    return network > 0 ? static_cast<double>(bytes) / static_cast<double>(network) : 1;
   }
 };
 

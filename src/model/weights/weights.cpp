@@ -41,21 +41,23 @@ Result<Weights> Weights::LoadHead(const formats::Checkpoint& checkpoint, const M
 
 Result<Weights> Weights::LoadCopy(const formats::Checkpoint& checkpoint, const ModelConfig& config,
                                   const Weights& network, const CopyTypes& types,
+                                  std::span<const std::int32_t> reduced_tokens,
                                   const Division& division, ThreadPool& pool,
                                   const LoadOptions& options) {
   Weights weights;
   NetworkPlan plan(checkpoint, config, division, weights, types);
-  FORETOKEN_CHECK_OK(plan.Plan(network.output_tokens));
+  FORETOKEN_CHECK_OK(plan.Plan(network.output_tokens, reduced_tokens));
   FORETOKEN_CHECK_OK(WeightsLoader(plan, weights, &network).Fill(pool, options));
   return weights;
 }
 
 Result<CopySize> Weights::SizeOfCopy(const formats::Checkpoint& checkpoint,
                                      const ModelConfig& config, const CopyTypes& types,
+                                     std::span<const std::int32_t> reduced_tokens,
                                      const Division& division) {
   Weights weights;
   NetworkPlan plan(checkpoint, config, division, weights, types);
-  FORETOKEN_CHECK_OK(plan.Plan({}));
+  FORETOKEN_CHECK_OK(plan.Plan({}, reduced_tokens));
   return plan.copy_size();
 }
 

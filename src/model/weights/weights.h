@@ -192,14 +192,18 @@ class Weights {
 
   // A copy of a network with fewer bits (copy_types.h), made of the same file. The network's embedding,
   // and the tiles of the matrices that remain as they are, are used, so the network's weights and
-  // checkpoint must outlive the copy's. division, output_tokens: the network's. Errors: those of Load.
+  // checkpoint must outlive the copy's. division: the network's. reduced_tokens: as of a head; they are left
+  // out where the output is the network's own. Errors: those of Load.
   [[nodiscard]] static Result<Weights> LoadCopy(const formats::Checkpoint& checkpoint,
                                                 const ModelConfig& config, const Weights& network,
-                                                const CopyTypes& types, const Division& division,
-                                                ThreadPool& pool, const LoadOptions& options);
+                                                const CopyTypes& types,
+                                                std::span<const std::int32_t> reduced_tokens,
+                                                const Division& division, ThreadPool& pool,
+                                                const LoadOptions& options);
   [[nodiscard]] static Result<CopySize> SizeOfCopy(const formats::Checkpoint& checkpoint,
                                                    const ModelConfig& config,
                                                    const CopyTypes& types,
+                                                   std::span<const std::int32_t> reduced_tokens,
                                                    const Division& division);
 
   // Only the checks of Load, for callers that read the tensors themselves.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads with a reduced output beside the whole one: the text stays, whichever output drafts, and each
-// output drafts as it would alone.
+// Heads, and copies of the target, with a reduced output beside the whole one: the text stays, whichever
+// output drafts, and each output drafts as it would alone.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +32,8 @@ std::vector<Case> Cases() {
   fixtures::TinyModelOptions hybrid = {.arch = "qwen35", .seed = 83, .n_layers = 4, .head_dim = 32};
   hybrid.n_next = 1;
   hybrid.rope_dimensions = 8;
+  fixtures::TinyModelOptions recurrent = hybrid;
+  recurrent.n_next = 0;
   return {Of("mtp", "mtp", {.seed = 81}, {}),
           Of("mtp_in_the_target", "mtp", hybrid, {}),
           Of("eagle", "eagle", {.seed = 82, .weight_type = tensor::DType::kQ8_0}, {.eagle = true}),
@@ -39,7 +41,10 @@ std::vector<Case> Cases() {
              {.eagle = true, .own_output = true, .own_embedding = true}),
           Of("dflash", "dflash", {.seed = 85}, {.block = true}),
           Of("assistant", "mtp", {.arch = "gemma4", .seed = 86, .n_layers = 3, .window = 12},
-             {.assistant = true, .n_blocks = 2, .dim = 32})};
+             {.assistant = true, .n_blocks = 2, .dim = 32}),
+          Of("self", "self", {.seed = 88}, {}),
+          Of("self_tied", "self", {.seed = 89, .tied = true}, {}),
+          Of("self_recurrent", "self", recurrent, {})};
 }
 
 class ReducedHeads : public testing::TestWithParam<Case> {
@@ -56,7 +61,8 @@ class ReducedHeads : public testing::TestWithParam<Case> {
                                           .draft_vocabulary = n},
                           .max_sequences = sequences,
                           .threads = 1};
-    if (c.target.n_next == 0) options.draft_model = fixtures::WriteTinyHead(folder, c.head);
+    if (c.target.n_next == 0 && c.method != "self")
+      options.draft_model = fixtures::WriteTinyHead(folder, c.head);
     return Engine::Open(std::move(options));
   }
 

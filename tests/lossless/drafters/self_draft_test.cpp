@@ -2,8 +2,10 @@
 // The model drafts for itself, with a copy of its weights in fewer bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "fixtures/tiny_model.h"
@@ -51,8 +53,8 @@ TEST(SelfDraft, ReadsNoPromptAndRunsOnePassForEachDraft) {
 }
 
 // Nobody asks for the copy, and nothing better is beside the model: it is made while the engine works, and
-// drafts from then on. The text stays what it is.
-TEST(SelfDraft, OfAModelWithoutADrafterBeginsWhenTheCopyIsMade) {
+// drafts from then on. The text stays what it is. reduced: the tokens of its reduced output.
+void ExpectALateCopyChangesNoText(std::optional<int> reduced) {
   const std::string model = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 96});
   EngineOptions options = SelfOptions(model);
   options.repack_cache = "off";
@@ -66,8 +68,11 @@ TEST(SelfDraft, OfAModelWithoutADrafterBeginsWhenTheCopyIsMade) {
   const auto plain = *(*Engine::Open(options))->Generate(request);
 
   options.speculative.method.clear();
+  options.speculative.draft_vocabulary = reduced;
   const auto engine = *Engine::Open(options);
   EXPECT_EQ(engine->summary().method, "self,ngram");
+  const auto& methods = engine->summary().methods;
+  EXPECT_EQ(std::count(methods.begin(), methods.end(), "self:subset"), reduced ? 1 : 0);
   EXPECT_EQ(engine->summary().memory.cache, engine->summary().target.cache_bytes);
   bool drafted = false;
   for (int behind = 0; behind < 3; behind += drafted) {  // three texts with the copy
@@ -78,6 +83,14 @@ TEST(SelfDraft, OfAModelWithoutADrafterBeginsWhenTheCopyIsMade) {
     EXPECT_EQ(text.strategy, "sample-match");
     drafted = text.speculation.draft_forwards > 0;  // lookups have no passes
   }
+}
+
+TEST(SelfDraft, OfAModelWithoutADrafterBeginsWhenTheCopyIsMade) {
+  ExpectALateCopyChangesNoText(std::nullopt);
+}
+
+TEST(SelfDraft, OfALateCopyMayHaveAReducedOutput) {
+  ExpectALateCopyChangesNoText(60);
 }
 
 TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {

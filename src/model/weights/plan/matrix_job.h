@@ -30,6 +30,7 @@ struct MatrixJob {
   // In a copy (weights/copy_types.h): the type of its tiles, in place of the tensor's. Without one they are
   // the network's own tiles, and `offset` is their place among those.
   std::optional<tensor::DType> as = {};
+  bool beside = false;  // in a copy: the network has no such matrix
 };
 
 std::size_t TiledBytes(const MatrixJob& job);

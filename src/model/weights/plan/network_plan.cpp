@@ -21,7 +21,8 @@ Result<int> EmbeddingRows(const formats::Checkpoint& checkpoint, const std::stri
               fmt::format("tensor {}: {} rows are out of range", name, rows));
 }
 
-Status NetworkPlan::Plan(std::span<const std::int32_t> output_tokens) {
+Status NetworkPlan::Plan(std::span<const std::int32_t> output_tokens,
+                         std::span<const std::int32_t> reduced_tokens) {
   FORETOKEN_CHECK_OK(Embedding("token_embd.weight", config_.vocabulary));
   FORETOKEN_CHECK_OK(
       Vector(fmt::format("{}.weight", config_.output_norm), config_.dim, weights_.output_norm));
@@ -32,6 +33,9 @@ Status NetworkPlan::Plan(std::span<const std::int32_t> output_tokens) {
     FORETOKEN_CHECK_OK(Divided(output, config_.vocabulary, config_.dim, weights_.output));
   else
     SomeRows(*weights_.output_tensor_, output_tokens, weights_.output, weights_.output_tokens);
+  if (!reduced_tokens.empty() && IsConverted(*weights_.output_tensor_))
+    SomeRows(*weights_.output_tensor_, reduced_tokens, weights_.reduced_output,
+             weights_.reduced_tokens, true);
   FORETOKEN_CHECK_OK(RopeFactors());
   if (config_.layer_input != 0) FORETOKEN_CHECK_OK(LayerInputs());
   return Layers();

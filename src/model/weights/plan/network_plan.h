@@ -35,8 +35,10 @@ class NetworkPlan : public TensorPlan {
         config_(config),
         weights_(weights) {}
 
-  // A whole model. Errors: as Weights::Load.
-  [[nodiscard]] Status Plan(std::span<const std::int32_t> output_tokens);
+  // A whole model. reduced_tokens: the rows of a copy's reduced output, ascending; empty: it has none, and
+  // so it is where the copy's output is the network's own. Errors: as Weights::Load.
+  [[nodiscard]] Status Plan(std::span<const std::int32_t> output_tokens,
+                            std::span<const std::int32_t> reduced_tokens = {});
 
   // In this file; null: the target's is used, or there is none.
   const formats::TensorView* embedding() const { return embedding_; }

@@ -19,10 +19,9 @@ std::size_t PlacedBytes(const MatrixJob& job) {
 }
 
 // Routers and small matrices stay as they are in a copy: they take little memory, and errors there cost most.
-bool MayConvert(const MatrixJob& job) {
+bool MayConvert(const formats::TensorView& tensor) {
   constexpr std::int64_t kSmall = 64;
-  return !job.columns && job.tensor->shape[1] >= kSmall &&
-         job.tensor->name.find("ffn_gate_inp") == std::string::npos;
+  return tensor.shape[1] >= kSmall && tensor.name.find("ffn_gate_inp") == std::string::npos;
 }
 
 }  // namespace
@@ -91,7 +90,7 @@ Status TensorPlan::Rows(const RowsTensor& tensor, int first, OutputRange own, in
 }
 
 void TensorPlan::PlaceRows(const formats::TensorView& t, int part_rows, int first, OutputRange own,
-                           Linear& out) {
+                           Linear& out, bool beside) {
   out.type = tensor::FindDType(t.ggml_type)->tile;
   out.k = static_cast<int>(t.shape[0]);
   own.begin = own.begin / tensor::kTileOutputs * tensor::kTileOutputs;
@@ -101,16 +100,18 @@ void TensorPlan::PlaceRows(const formats::TensorView& t, int part_rows, int firs
                    .linear = &out,
                    .offset = 0,
                    .part_rows = part_rows,
-                   .first_row = first + own.begin});
+                   .first_row = first + own.begin,
+                   .beside = beside});
   Place(jobs_.back(), own.n());
 }
 
 void TensorPlan::SomeRows(const formats::TensorView& tensor, std::span<const std::int32_t> rows,
-                          Linear& out, std::vector<std::int32_t>& kept) {
+                          Linear& out, std::vector<std::int32_t>& kept, bool beside) {
   FORETOKEN_CHECK(rows.front() >= 0 && rows.back() < tensor.shape[1]);
+  FORETOKEN_CHECK(!beside || IsConverted(tensor));
   kept.assign(rows.begin(), rows.end());
   const OutputRange own = Own(static_cast<int>(rows.size()));
-  PlaceRows(tensor, static_cast<int>(tensor.shape[1]), 0, own, out);
+  PlaceRows(tensor, static_cast<int>(tensor.shape[1]), 0, own, out, beside);
   if (own.n() == 0) return;
   jobs_.back().rows =
       rows.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.n()));
@@ -168,23 +169,41 @@ void TensorPlan::Place(MatrixJob& job, int n_out) {
 }
 
 CopySize TensorPlan::copy_size() const {
+  std::size_t beside = 0, whole = 0;  // the reduced output, and the one that it stands for
+  for (const MatrixJob& job : jobs_) {
+    if (!job.beside) continue;
+    beside += PlacedBytes(job);
+    for (const MatrixJob& other : jobs_)
+      if (other.tensor == job.tensor && !other.beside) whole += PlacedBytes(other);
+  }
+  const std::size_t read = tile_bytes_ - beside + network_bytes_ - replaced_bytes_;
   return {.own = static_cast<std::int64_t>(tile_bytes_),
-          .read = static_cast<std::int64_t>(tile_bytes_ + network_bytes_ - replaced_bytes_),
+          .read = static_cast<std::int64_t>(read),
+          .reduced = beside > 0 ? static_cast<std::int64_t>(read - whole + beside) : 0,
           .network = static_cast<std::int64_t>(network_bytes_)};
 }
 
-// The jobs of a copy are those of its network, in the same order.
+std::optional<tensor::DType> TensorPlan::TypeOfCopy(const formats::TensorView& tensor) const {
+  if (!MayConvert(tensor)) return std::nullopt;
+  const tensor::DType wanted = tensor.name.starts_with("blk.") ? copy_->layers : copy_->output;
+  return TypeInCopy(wanted, tensor::FindDType(tensor.ggml_type)->tile,
+                    static_cast<int>(tensor.shape[0]));
+}
+
+bool TensorPlan::IsConverted(const formats::TensorView& tensor) const {
+  return TypeOfCopy(tensor).has_value();
+}
+
+// The jobs of a copy are those of its network, in the same order, and those that it has beside them.
 void TensorPlan::PlaceInCopy(MatrixJob& job) {
   Linear& linear = *job.linear;
-  const std::size_t network_bytes = PlacedBytes(job);
-  job.offset = network_bytes_;
-  network_bytes_ += network_bytes;
-  if (MayConvert(job)) {
-    const bool in_layer = job.tensor->name.starts_with("blk.");
-    job.as = TypeInCopy(in_layer ? copy_->layers : copy_->output, linear.type, linear.k);
+  if (!job.beside) {
+    job.offset = network_bytes_;
+    network_bytes_ += PlacedBytes(job);
   }
+  if (!job.columns) job.as = TypeOfCopy(*job.tensor);
   if (!job.as) return;
-  replaced_bytes_ += network_bytes;
+  if (!job.beside) replaced_bytes_ += PlacedBytes(job);
   linear.type = tensor::InfoOf(*job.as).tile;
   job.offset = tile_bytes_;
   tile_bytes_ += PlacedBytes(job);

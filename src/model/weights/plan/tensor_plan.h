@@ -59,10 +59,13 @@ class TensorPlan {
   // The outputs `own` of a matrix that begins at row `first` of a tensor.
   Status Rows(const RowsTensor& tensor, int first, OutputRange own, int k, Linear& out);
   void PlaceRows(const formats::TensorView& t, int part_rows, int first, OutputRange own,
-                 Linear& out);
-  // The rows of an output head that are to be kept, which the ranks divide.
+                 Linear& out, bool beside = false);
+  // The rows of an output head that are to be kept, which the ranks divide. beside: in a copy whose network
+  // lacks them. REQUIRES then: IsConverted.
   void SomeRows(const formats::TensorView& tensor, std::span<const std::int32_t> rows, Linear& out,
-                std::vector<std::int32_t>& kept);
+                std::vector<std::int32_t>& kept, bool beside = false);
+  // Whether a copy has tiles of its own of this matrix. REQUIRES: the plan is of a copy.
+  bool IsConverted(const formats::TensorView& tensor) const;
   // The tensor holds two matrices, of which groups of `group` rows take turns; `first`: 0 or `group`.
   Status EverySecond(const RowsTensor& tensor, int group, int first, OutputRange own, int k,
                      Linear& out);
@@ -93,6 +96,7 @@ class TensorPlan {
  private:
   std::deque<std::vector<std::int32_t>> row_lists_;  // that jobs refer to
   void PlaceInCopy(MatrixJob& job);
+  std::optional<tensor::DType> TypeOfCopy(const formats::TensorView& tensor) const;
 
   const std::optional<CopyTypes> copy_;
   // Of the jobs' own tiles; of a copy also of all of the network's, and of those that it does not use.
