@@ -4,9 +4,9 @@
 // instruction of its own for them:
 //
 //   struct IntegerSums {
-//     // How many rows its registers hold, at most 8.
+//     // How many rows its registers hold, at most 8; and how many one block takes if it is the only one.
 //     template <class Type>
-//     static constexpr int kRows;
+//     static constexpr int kRows, kLoneRows;
 //     // sum[r] = isum of outputs [8 h, 8 h + 8) over one run, r = 0 .. R - 1.
 //     template <int R, class Type>
 //     static void Sums(const typename Type::Tile& tile, int run, int h, const Row<Type>* rows,
@@ -149,6 +149,8 @@ struct Core : Habits {
   static constexpr int kStrips = R <= 2 ? 2 : 1;
   template <class Type>
   static constexpr int kRows = IntegerSums::template kRows<Type>;
+  template <class Type>
+  static constexpr int kLoneRows = IntegerSums::template kLoneRows<Type>;
 
   // A run that has more than 64 bytes for each row waits for memory, and needs its lines near. GB/s
   // of weights, 2 threads of a Xeon (Sapphire Rapids) that read 33 to 35 GB/s, by what is asked for

@@ -20,6 +20,8 @@ template <class Dot>
 struct Vpdpbusd {
   template <class>
   static constexpr int kRows = avx2::kMaxRows;
+  template <class Type>
+  static constexpr int kLoneRows = kRows<Type>;
 
   template <int R, class Type>
   static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h,

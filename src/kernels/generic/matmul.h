@@ -10,6 +10,7 @@
 //                                second-level cache, but are never fewer than kLeastStrips
 //   kFloatRows, kStrips<R>       float tiles: rows of a block, and strips side by side
 //   kRows<Type>                  quantised tiles: rows of a block
+//   kLoneRows<Type>              the same where one block takes all rows; may be left out: kRows
 //   Run<Type, R>(tile, run, rows, sums)
 //                                adds one run of a tile to the sums of R rows
 #pragma once
@@ -194,7 +195,19 @@ struct QuantisedProduct {
   // The most rows of a block where a row has more than kPackRuns runs, which are packed part by part.
   static constexpr int kLongRows = Core::template kRows<Type> < 4 ? Core::template kRows<Type> : 4;
 
+  static constexpr int kRows = Core::template kRows<Type>;
+  static consteval int LoneRows() {
+    if constexpr (requires { Core::template kLoneRows<Type>; })
+      return Core::template kLoneRows<Type>;
+    else
+      return kRows;
+  }
+
   static bool AreLong(const MatmulArgs& a) { return a.k / kBlock > kPackRuns; }
+  static int RowsOfBlock(const MatmulArgs& a) {
+    if (AreLong(a)) return kLongRows;
+    return a.n_rows <= LoneRows() ? LoneRows() : kRows;
+  }
 
   static FORETOKEN_INLINE const typename Type::Tile* Strip(const MatmulArgs& a, int tile) {
     return static_cast<const typename Type::Tile*>(a.tiles) +
@@ -240,9 +253,8 @@ struct QuantisedProduct {
   };
 
   static void Run(const MatmulArgs& a) {
-    constexpr int kRows = Core::template kRows<Type>;
-    static constexpr ByRows<Rows, kRows> kByRows;
-    ForRowBlocks<Core>(a, StripBytes<Type>(a.k), kByRows.of, AreLong(a) ? kLongRows : kRows);
+    static constexpr ByRows<Rows, LoneRows()> kByRows;
+    ForRowBlocks<Core>(a, StripBytes<Type>(a.k), kByRows.of, RowsOfBlock(a));
   }
 };
 
