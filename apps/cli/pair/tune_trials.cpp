@@ -18,7 +18,7 @@ constexpr double kClearlyFaster = 1.03;  // less cannot be told from chance
 constexpr int kTrialPassRepeats = 9;
 constexpr int kMostContext = 2048;
 constexpr std::size_t kFinalists = 3;
-// Of copies, from the quickest to the one whose drafts are accepted most.
+// The types of copies, from the quickest one to the one whose drafts are accepted most.
 constexpr std::array kUsualCopies = {"Q2_K", "Q3_K", "Q4_K"};
 
 class Tuner {
@@ -66,7 +66,7 @@ class Tuner {
     return {};
   }
 
-  // Of types that make one and the same copy, the first ones.
+  // Where several types make one and the same copy, the first of them is tried.
   Status FindCopies(const std::string& method) {
     const bool named = !plan_.self_drafts.empty();
     std::vector<std::string> types = plan_.self_drafts;

@@ -19,8 +19,8 @@ struct TunePlan {
   Request request;
   std::vector<BenchPrompt> prompts;
   std::vector<std::string> draft_files;
-  // Of copies with which the model drafts for itself, as SpeculativeOptions::self_draft names them. "off":
-  // none. Empty: some, as far as they are likely to pay and memory has room for them.
+  // The types of copies with which the model drafts for itself, as SpeculativeOptions::self_draft names
+  // them. "off": none. Empty: some, as far as they are likely to pay and memory has room for them.
   std::vector<std::string> self_drafts = {};
   int most_drafts = 8;
   int repeats = 3;

@@ -24,8 +24,8 @@ struct DrafterEntry {
   std::string full_name;  // "standalone:tales-1m"; the method if there is no file
   std::string file = {};  // of its model or head; empty: it has none
   std::int64_t file_bytes = 0;
-  // Of a copy of the target: what its passes read over the target's, with its whole output and with its
-  // reduced one. 0: it is no copy.
+  // What the passes of a copy of the target read over what the target's read, with the copy's whole output and
+  // with its reduced one. 0: it is no copy.
   double pass_share = 0, reduced_pass_share = 0;
   std::unique_ptr<draft::Drafter> drafter;
   const draft::DrafterSpec* spec = nullptr;  // its row; null: the program's own drafter

@@ -99,7 +99,7 @@ class TensorPlan {
   std::optional<tensor::DType> TypeOfCopy(const formats::TensorView& tensor) const;
 
   const std::optional<CopyTypes> copy_;
-  // Of the jobs' own tiles; of a copy also of all of the network's, and of those that it does not use.
+  // The jobs' own tiles. In a copy also all tiles of the network, and those of them that it does not use.
   std::size_t tile_bytes_ = 0, network_bytes_ = 0, replaced_bytes_ = 0;
 };
 
