@@ -55,7 +55,8 @@ def speedup(a, flags, threads, length):
     if length == DEFAULT:
         controller = []
     elif length == NEVER:
-        controller = ["--lookahead", "batch-size", "--num-speculative-tokens-per-batch-size", "1-64:0"]
+        # A table that drafts nothing at all would leave bench without speculative runs.
+        controller = ["--lookahead", "batch-size", "--num-speculative-tokens-per-batch-size", "1-63:0,64-64:1"]
     else:
         controller = ["--lookahead", "fixed", "--num-speculative-tokens", str(length)]
     command = [a.foretoken, "bench", *flags, *controller, "-t", str(threads), "--repeats", "1", "--rows", "1", "--contexts", "0", "--json", "-q"]
@@ -74,7 +75,8 @@ def measure(a, flags, threads):
     best = max(a.lengths, key=lambda length: statistics.median(runs[length]))
     reference = max(1.0, statistics.median(runs[best]))
     default, never = sorted(runs[DEFAULT]), sorted(runs[NEVER])
-    return {"never": statistics.median(never), "never_least": never[0], "never_most": never[-1], "best_k": best, "best_fixed": statistics.median(runs[best]), "default": statistics.median(default), "least": default[0],
+    return {"never": statistics.median(never), "never_least": never[0], "never_most": never[-1], "best_k": best,
+            "best_fixed": statistics.median(runs[best]), "default": statistics.median(default), "least": default[0],
             "most": default[-1], "median_ratio": statistics.median(default) / reference, "worst_ratio": default[0] / reference,
             "fixed": {str(length): statistics.median(runs[length]) for length in a.lengths}}
 
