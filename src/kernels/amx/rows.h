@@ -163,7 +163,7 @@ template <class Unit, class Type>
 struct UnitProduct {
   template <int R>
   struct OfRows {
-    static void Run(const MatmulArgs& a, int row, int tile_begin, int tile_end) {
+    static void Run(const MatmulArgs& a, int row, int tile_begin, int tile_end, generic::Ahead) {
       Rows<Unit, Type, R>(a, row, tile_begin, tile_end);
     }
   };

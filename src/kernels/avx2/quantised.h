@@ -7,13 +7,22 @@
 //     // How many rows its registers hold, at most 8; and how many one block takes if it is the only one.
 //     template <class Type>
 //     static constexpr int kRows, kLoneRows;
-//     // sum[r] = isum of outputs [8 h, 8 h + 8) over one run, r = 0 .. R - 1.
+//     // Whether it reads activations as int16 (generic/tiles.h).
+//     template <class Type, int R>
+//     static constexpr bool kIsWide;
+//     // What its weights have on top of the type's offset.
+//     template <class Type>
+//     static constexpr int kAddedOffset;
+//     // How many halves of a tile, 8 outputs each, share the broadcasts of activations: 1 or 2.
+//     template <class Type>
+//     static constexpr int kHalves;
+//     static constexpr bool kAsksForNext;  // see generic::CoreOf
+//     // sum[i][r] = isum of outputs [8 (h + i), 8 (h + i + 1)) over one run, i = 0 .. kHalves - 1,
+//     // r = 0 .. R - 1.
 //     template <int R, class Type>
-//     static void Sums(const typename Type::Tile& tile, int run, int h, const Row<Type>* rows,
-//                      __m256i* sum);
+//     static void Sums(const typename Type::Tile& tile, int run, int h,
+//                      const Row<Type, kIsWide<Type, R>>* rows, __m256i (*sum)[R]);
 //   };
-//
-// A tile is taken half by half (8 outputs), so that the integer sums of 8 rows fit the registers.
 #pragma once
 
 #include "kernels/avx2/lanes.h"
@@ -27,8 +36,8 @@ struct Habits : generic::CoreOf<Lanes> {
   static constexpr int kMostSums = 1;
 };
 
-template <class Type>
-using Row = generic::RowOf<Habits, Type>;
+template <class Type, bool kWide = false>
+using Row = generic::PackedRow<generic::kStarts<Habits, Type>, kWide>;
 
 constexpr int kMaxRows = 8;
 
@@ -79,10 +88,10 @@ FORETOKEN_INLINE Words WithHighBits(const Words& low, const Weights& weights, in
   }
 }
 
-// The weights of all codes, in each half of the register.
-template <class Type>
+// The weights of all codes with this offset, in each half of the register.
+template <class Type, int kOffset = Type::kOffset>
 FORETOKEN_INLINE __m256i CodeTable() {
-  const auto& weights = generic::kCodeWeights<Type, Type::kOffset>.of;
+  const auto& weights = generic::kCodeWeights<Type, kOffset>.of;
   return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(weights)));
 }
 template <class Type>
@@ -120,23 +129,30 @@ FORETOKEN_INLINE __m256i PairScales(const typename Type::Tile& tile, int run, in
                                                 HalfScales<Type>(tile, run, second, h)));
 }
 
-// What each row's integer sum starts from: the offset of the weights undone.
-template <int R, class Type>
-FORETOKEN_INLINE void StartSums(const typename Type::Tile& tile, int run, int h,
-                                const Row<Type>* rows, __m256i* sum) {
-  if constexpr (Type::kSums == 2 && Type::kOffset > 0) {
-    constexpr int kLogOffset = Type::kBits - 1;
-    static_assert(Type::kOffset == 1 << kLogOffset);
-    const __m256i both = PairScales<Type>(tile, run, 0, 1, h);
-    const __m256i scale = _mm256_slli_epi16(both, kLogOffset);  // below 2^13
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sum[r] = _mm256_madd_epi16(scale, _mm256_set1_epi32(rows[r].c[0]));
-  } else {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r)
-      sum[r] = Type::kOffset == 0 ? _mm256_setzero_si256() : _mm256_set1_epi32(rows[r].c[0]);
+// What a row's integer sums of 8 outputs start from: the offset of the weights undone.
+template <class Type>
+struct Starts {
+  static constexpr bool kAreScaled = Type::kSums == 2 && Type::kOffset > 0;
+
+  FORETOKEN_INLINE Starts(const typename Type::Tile& tile, int run, int h) {
+    if constexpr (kAreScaled) {
+      constexpr int kLogOffset = Type::kBits - 1;
+      static_assert(Type::kOffset == 1 << kLogOffset);
+      // Below 2^13, and 2^15 for weights of eight bits.
+      scale = _mm256_slli_epi16(PairScales<Type>(tile, run, 0, 1, h), kLogOffset);
+    }
   }
-}
+  template <class Row>
+  FORETOKEN_INLINE __m256i Of(const Row& row) const {
+    if constexpr (kAreScaled)
+      return _mm256_madd_epi16(scale, _mm256_set1_epi32(row.c[0]));
+    else if constexpr (Type::kOffset == 0)
+      return _mm256_setzero_si256();
+    else
+      return _mm256_set1_epi32(row.c[0]);
+  }
+  __m256i scale;
+};
 
 // ---- Strips -------------------------------------------------------------------------------------
 
@@ -144,6 +160,7 @@ template <class IntegerSums>
 struct Core : Habits {
   static constexpr std::int64_t kCacheBytes = 512 << 10;
   static constexpr int kLeastStrips = 8;
+  static constexpr bool kAsksForNext = IntegerSums::kAsksForNext;
   static constexpr int kFloatRows = 6;  // 12 sums, two weights and a broadcast: 15 of 16 registers
   template <int R>
   static constexpr int kStrips = R <= 2 ? 2 : 1;
@@ -151,6 +168,10 @@ struct Core : Habits {
   static constexpr int kRows = IntegerSums::template kRows<Type>;
   template <class Type>
   static constexpr int kLoneRows = IntegerSums::template kLoneRows<Type>;
+  template <class Type, int R>
+  static constexpr bool kIsWide = IntegerSums::template kIsWide<Type, R>;
+  template <class Type>
+  static constexpr int kAddedOffset = IntegerSums::template kAddedOffset<Type>;
 
   // A run that has more than 64 bytes for each row waits for memory, and needs its lines near. GB/s
   // of weights, 2 threads of a Xeon (Sapphire Rapids) that read 33 to 35 GB/s, by what is asked for
@@ -163,36 +184,54 @@ struct Core : Habits {
   //   AVX-VNNI, Q4_0                27.7         31.6   35.0            20.4   21.9
   //   AVX-VNNI, Q8_0                30.8         32.9   33.8            24.3   27.2
   //   AVX-VNNI, Q3_K                23.9         24.0   25.2            14.9   14.1
-  // Two rows gain at most 5 % from what is 4 kB ahead. Other rows are busy, and a line that comes
-  // early must not displace them in the first level.
+  // Two rows gained at most 5 % there from what is 4 kB ahead; on one thread of a Zen 3 with AVX2 two to
+  // four rows gain 5 to 12 %. Other rows are busy, and a line that comes early must not displace them in
+  // the first level.
   template <int R, int kBytes>
   static FORETOKEN_INLINE void PrefetchRun(const void* p) {
     constexpr bool kWaits = kBytes > 64 * R;
-    PrefetchAhead<R == 1 ? 4096 : kWaits ? 0 : 8192, kWaits ? 1024 : 0, kBytes>(p);
+    PrefetchAhead<kWaits ? 4096 : 8192, kWaits ? 1024 : 0, kBytes>(p);
   }
   template <int R, int kBytes>
   static FORETOKEN_INLINE void PrefetchFloats(const void* p) {
     PrefetchAhead<R <= 2 ? 0 : 8192, R <= 2 ? 4096 : 0, kBytes>(p);
   }
 
+  // Of four neighbours of a block the first and the third as int16, then the second and the fourth.
+  static FORETOKEN_INLINE void Widen(const std::int8_t* block, std::int32_t* to) {
+    const __m256i x = Load(block), even = _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8),
+                  odd = _mm256_srai_epi16(x, 8);
+    const __m256i first = _mm256_unpacklo_epi32(even, odd),
+                  second = _mm256_unpackhi_epi32(even, odd);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_permute2x128_si256(first, second, 0x20));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 8),
+                        _mm256_permute2x128_si256(first, second, 0x31));
+  }
+
   // Q6_K, Q3_K: minus the sums of both halves, 16 bits each, the first one in the low bits.
-  template <class Type>
-  static FORETOKEN_INLINE void PackSum(const std::int32_t* xs, Row<Type>& to) {
+  template <class Type, class PackedRow>
+  static FORETOKEN_INLINE void PackSum(const std::int32_t* xs, PackedRow& to) {
     to.c[0] = (-xs[0] & 0xffff) | (xs[0] - xs[1]) * 65536;
   }
 
   template <class Type, int R>
-  static FORETOKEN_INLINE void Run(const typename Type::Tile& tile, int run, const Row<Type>* rows,
+  static FORETOKEN_INLINE void Run(const typename Type::Tile& tile, int run,
+                                   const Row<Type, kIsWide<Type, R>>* rows,
                                    generic::RowSums<Lanes, R>& acc) {
+    constexpr int kHalves = IntegerSums::template kHalves<Type>;
 #pragma GCC unroll 2
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < 2; h += kHalves) {
       // Each half broadcasts the activations of several rows anew: kept, they would be spilled.
-      if constexpr (R > 1) asm volatile("" : "+r"(rows));
-      __m256i sum[R];
+      if constexpr (R > 1 && kHalves == 1) asm volatile("" : "+r"(rows));
+      __m256i sum[kHalves][R];
       IntegerSums::template Sums<R, Type>(tile, run, h, rows, sum);
-      const generic::TileScales<Lanes, Type> scales(tile, run, 8 * h);
+#pragma GCC unroll 2
+      for (int i = 0; i < kHalves; ++i) {
+        const generic::TileScales<Lanes, Type> scales(tile, run, 8 * (h + i));
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) scales.Add(Lanes::Signed(sum[r]), rows[r], acc.of[r][h]);
+        for (int r = 0; r < R; ++r) scales.Add(Lanes::Signed(sum[i][r]), rows[r], acc.of[r][h + i]);
+      }
     }
   }
 };

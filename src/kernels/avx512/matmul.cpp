@@ -21,7 +21,7 @@ struct Habits : generic::CoreOf<Lanes>, CacheShare {
 };
 
 template <class Type>
-using Row = generic::RowOf<Habits, Type>;
+using Row = generic::RowOf<Habits, Type, 1>;
 
 // c += w (unsigned bytes) . x (signed bytes, one word for all outputs). It is assembly because the
 // compiler does not fold the broadcast into the instruction, and a separate broadcast competes for

@@ -22,15 +22,24 @@ struct Vpdpbusd {
   static constexpr int kRows = avx2::kMaxRows;
   template <class Type>
   static constexpr int kLoneRows = kRows<Type>;
+  template <class Type, int R>
+  static constexpr bool kIsWide = false;
+  template <class>
+  static constexpr int kAddedOffset = 0;
+  template <class>
+  static constexpr int kHalves = 1;  // so that the sums of 8 rows fit the registers
+  static constexpr bool kAsksForNext = false;
 
   template <int R, class Type>
   static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h,
-                                    const Row<Type>* rows, __m256i* sum) {
-    avx2::StartSums<R, Type>(t, run, h, rows, sum);
+                                    const Row<Type>* rows, __m256i (*sum)[R]) {
+    const avx2::Starts<Type> starts(t, run, h);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sum[0][r] = starts.Of(rows[r]);
     if constexpr (Type::kSums == 2)
-      AddScaled<R, Type>(t, run, h, rows, sum);
+      AddScaled<R, Type>(t, run, h, rows, sum[0]);
     else
-      AddPairs<R, Type>(t, run, h, 0, 4, rows, sum);
+      AddPairs<R, Type>(t, run, h, 0, 4, rows, sum[0]);
   }
 
   // sum[r] += w . x over word pairs [begin, end) of a run.

@@ -72,11 +72,13 @@ struct CodeWeights {
 template <class Type, int kOffset>
 constexpr CodeWeights<Type, kOffset> kCodeWeights;
 
-// A run of one row. It takes 40 bytes (44 with two starts), so that neighbouring rows lie in
-// different banks of the first-level cache.
-template <int kStarts>
+// A run of one row. It takes 40 bytes (44 with two starts; 72 and 76 where it is wide), so that
+// neighbouring rows lie in different banks of the first-level cache.
+template <int kStarts, bool kWide = false>
 struct PackedRow {
-  std::int32_t q[8];  // 32 int8
+  // 32 int8; where it is wide, 32 int16: of each four neighbours the first and the third, then the
+  // second and the fourth.
+  std::int32_t q[kWide ? 16 : 8];
   float d;
   union {
     std::int32_t c[kStarts];  // what the integer sums start from: the offset of the weights undone
@@ -85,8 +87,8 @@ struct PackedRow {
 };
 
 // The usual starting values: minus the offset of the weights times the activations it met.
-template <int kSums, int kOffset>
-FORETOKEN_INLINE void PackOffsets(const std::int32_t* xs, PackedRow<kSums>& to) {
+template <int kSums, int kOffset, bool kWide>
+FORETOKEN_INLINE void PackOffsets(const std::int32_t* xs, PackedRow<kSums, kWide>& to) {
   if constexpr (kSums == 1) {
     to.c[0] = -kOffset * xs[1];
   } else {

@@ -70,7 +70,7 @@ struct Habits : generic::CoreOf<Lanes> {
 };
 
 template <class Type>
-using Row = generic::RowOf<Habits, Type>;
+using Row = generic::RowOf<Habits, Type, 1>;
 
 // Words of two bits: four share a byte.
 FORETOKEN_INLINE void TwoBits(uint8x16_t bits, uint8x16_t* q) {
