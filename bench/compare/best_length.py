@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is the default controller as fast as the best fixed draft length, at every start?
 
-  best_length.py --foretoken build/release/foretoken --bundled models [--models FOLDER] [--starts 10] [--lengths 1,2,3,4,5,6,8] [--threads 1,2]
+  best_length.py --foretoken build/release/foretoken --bundled models [--models FOLDER] [--starts 10] [--repeats 3] [--lengths 1,2,3,4,5,6,8] [--threads 1,2]
                  [--busy 0] [--only WORD] [--json FILE]
 
 For each case `foretoken bench` is started anew --starts times, each time with the default controller and with every fixed length in turn. A figure is
-the speed-up over plain decoding that one start measured (plain and with drafts in turn, in one process). The best fixed length is the one with the
+the speed-up over plain decoding that one start measured (plain and with drafts in turn, in one process; the median of --repeats). The best fixed length is the one with the
 largest median. A row shows it, the default's median (least-most), and both as ratios to the best fixed median. As a control, an engine that has the
 drafter and never drafts is started as often: it should show 1.00, and how far its starts scatter is what the machine does, not the controller. --busy N
 runs N endless loops beside everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; a set share of the drafts
@@ -59,7 +59,7 @@ def speedup(a, flags, threads, length):
         controller = ["--lookahead", "batch-size", "--num-speculative-tokens-per-batch-size", "1-63:0,64-64:1"]
     else:
         controller = ["--lookahead", "fixed", "--num-speculative-tokens", str(length)]
-    command = [a.foretoken, "bench", *flags, *controller, "-t", str(threads), "--repeats", "1", "--rows", "1", "--contexts", "0", "--json", "-q"]
+    command = [a.foretoken, "bench", *flags, *controller, "-t", str(threads), "--repeats", str(a.repeats), "--rows", "1", "--contexts", "0", "--json", "-q"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
         sys.exit("%s: %s" % (" ".join(command), done.stderr.decode(errors="replace")))
@@ -97,6 +97,7 @@ def arguments():
     parser.add_argument("--bundled", required=True)
     parser.add_argument("--models")
     parser.add_argument("--starts", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--lengths", type=numbers, default=[1, 2, 3, 4, 5, 6, 8])
     parser.add_argument("--threads", type=numbers, default=[1, 2])
     parser.add_argument("--busy", type=int, default=0)

@@ -156,6 +156,39 @@ TEST_F(InitialCosts, AReadingThatItsNeighboursContradictIsTakenAgain) {
   EXPECT_DOUBLE_EQ(costs_.PassUs(5, 0), 1250);
 }
 
+// The core was faster the first eight times that three rows were measured, and slow again beside them.
+TEST_F(InitialCosts, AReadingThatIsTooShortIsTakenAgain) {
+  int disturbed = 16;  // passes: each reading warms the caches first
+  std::int64_t before = 0;
+  runner_.spends_time = [&](int) {
+    const auto rows =
+        static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows()));
+    now_us_ += rows == 3 && disturbed-- > 0 ? 700 : 1000 + 250 * rows;
+  };
+  ASSERT_TRUE(Learn());
+  EXPECT_LT(disturbed, 0);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(2, 0), 1500);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(3, 0), 1750);
+}
+
+// The caches are shared with other programs: after many rows, the next few passes of one row bring the
+// weights back.
+TEST_F(InitialCosts, OneRowIsMeasuredAsInARunOfSuchPasses) {
+  std::int64_t before = 0;
+  double displaced = 0;
+  runner_.spends_time = [&](int) {
+    const auto rows =
+        static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows()));
+    displaced = rows > 1 ? std::max(displaced, 0.1 * rows) : displaced / 2;
+    now_us_ += 200 + 100 * rows + (rows == 1 ? 300 * displaced : 0);
+  };
+  ASSERT_TRUE(Learn());
+  const double one_us = costs_.PassUs(1, 0);
+  EXPECT_NEAR(one_us, 300, 15);
+  for (const int rows : {2, 3, 5})
+    EXPECT_NEAR(costs_.PassUs(rows, 0) / one_us, (200 + 100 * rows) / 300.0, 0.05 * rows);
+}
+
 // The core's clock is twice as fast now and then, for less time than one turn of readings takes. So the quickest readings of some
 // passes are of one speed, and those of others of another.
 TEST_F(InitialCosts, OnAMachineWhoseSpeedChangesCostsKeepTheirRatios) {

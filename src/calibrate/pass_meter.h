@@ -36,6 +36,7 @@ class PassMeter {
 
  private:
   void Hold(int positions) noexcept;
+  int PassesToSettle(int rows) const noexcept;
 
   const MicrosecondClock& now_;
   model::Runner& runner_;
@@ -47,6 +48,7 @@ class PassMeter {
   // A model that fits into the CPU's caches is timed there, in a second pass, because something
   // else may have replaced it.
   const bool warms_up_;
+  int last_rows_ = 0;
 };
 
 }  // namespace foretoken::calibrate

@@ -22,7 +22,7 @@ constexpr int kMostDraftRepeats = 48;   // of one sequence
 // there is time for, and a long pass has the mean speed.
 constexpr double kShortUs = 5'000;
 constexpr double kEqual = Reading::kEqual;  // costs that do not contradict each other,
-constexpr double kOnLine = 1.2;             // nor a line between their neighbours,
+constexpr double kOnLine = 1.2;             // nor a line between their neighbours, either way,
 constexpr double kBeyond = 1.5;             // or one beyond the last two
 constexpr int kKinds = 3;         // of a drafter's rounds: several drafts, one, all sequences
 constexpr double kMostFirst = 8;  // further drafts that a first one counts for, at most
@@ -33,8 +33,8 @@ bool IsOneRow(const PassCost& cost) {
   return cost.rows == 1 && cost.context == 0;
 }
 
-// Whether the others say that this pass took longer than it must: a wider one took less, or it lies
-// far above the line between its neighbours, or beyond them.
+// Whether the others say that this is not what the pass takes: a wider one took less, or a narrower one
+// more, or it lies far from the line between its neighbours, or above the one beyond them.
 bool Contradicted(const PassCost& cost, const std::vector<PassReading>& readings) {
   const PassCost *left = nullptr, *before = nullptr, *right = nullptr;
   for (const PassReading& reading : readings) {
@@ -44,6 +44,7 @@ bool Contradicted(const PassCost& cost, const std::vector<PassReading>& readings
       if (cost.us.median > kEqual * other.us.median) return true;
       if (right == nullptr || other.rows < right->rows) right = &other;
     } else if (other.rows < cost.rows) {
+      if (other.rows > 1 && other.us.median > kEqual * cost.us.median) return true;
       if (left == nullptr || other.rows > left->rows) {
         before = std::exchange(left, &other);
       } else if (before == nullptr || other.rows > before->rows) {
@@ -55,7 +56,8 @@ bool Contradicted(const PassCost& cost, const std::vector<PassReading>& readings
   const PassCost& other = right != nullptr ? *right : *before;
   const double slope = (other.us.median - left->us.median) / (other.rows - left->rows),
                line = left->us.median + slope * (cost.rows - left->rows);
-  return cost.us.median > (right != nullptr ? kOnLine : kBeyond) * line;
+  if (right == nullptr) return cost.us.median > kBeyond * line;
+  return cost.us.median > kOnLine * line || line > kOnLine * cost.us.median;
 }
 
 void TellMedians(std::vector<PassReading>& readings, double row_us) {
