@@ -5,7 +5,9 @@
 // On an idle machine a team is faster even for small passes. On a busy machine a thread that lost
 // its core makes the others wait for milliseconds at a barrier, far longer than a small pass takes.
 // So both ways are measured and the faster one is used. The other is tried again so rarely that
-// this costs a few percent at most. A large pass on one thread costs much, so it is tried only where
+// this costs a few percent at most. One slow pass of the team says little: a thread that slept is late.
+// So it is followed by another one; and where the team serves passes of other sizes well, it is tried
+// again soon, and then after twice as many passes each time. A large pass on one thread costs much, so it is tried only where
 // the team takes far longer than it did, or than small passes let expect. The choice never changes a
 // result.
 #pragma once
@@ -40,18 +42,21 @@ class TeamChoice {
     Class& c = classes_[Index(work)];
     const double cost = us / static_cast<double>(std::max<std::uint64_t>(1, work));
     const int best = Best(c);
+    if (best != c.last_best) c.last_best = best, c.n_best = 1;
     double& known = c.cost[static_cast<std::size_t>(c.trying)];
     const bool retry = known == 0 || c.trying != best;
-    known = retry ? cost : 0.9 * known + 0.1 * cost;
+    if (!retry) {
+      const double weight = std::max(kLeastWeight, 1.0 / ++c.n_best);
+      known += weight * (std::min(cost, kMostOfKnown * known) - known);
+      if (best == kTeam && c.n_best == kProven) c.soon = kSoon;
+    } else {
+      known = c.again ? std::min(known, cost) : cost;
+    }
     double& least = c.trying == kTeam ? c.least_team : least_alone_;
     least = least == 0 ? cost : std::min(least, cost);
     if (!retry) return;
-    // A pass the slower way costs (slower / faster) passes. One in 40 times as many passes adds 2.5
-    // %. A large team that takes longer than it did may simply have a longer context: 0.6 %.
-    const auto [better, worse] = std::minmax(c.cost[kAlone], c.cost[kTeam]);
-    const double share = work > kMostSmall && Best(c) == kTeam ? 160 : 40;
-    const double passes = better > 0 ? share * worse / better : 0;
-    c.until_retry = passes < 1e6 ? static_cast<int>(passes) : 1'000'000;
+    c.again = !c.again && c.trying == kTeam && Best(c) == kAlone;
+    c.until_retry = c.again ? 1 : Wait(c, work > kMostSmall);
   }
 
  private:
@@ -60,15 +65,43 @@ class TeamChoice {
   static constexpr double kDisturbed = 1.5;
   // After a pause the machine may be quiet again, and a long prompt may come.
   static constexpr double kForgottenUs = 1e6;
+  // The share of a pass that moves the cost of the faster way, which begins with the mean of its passes; and
+  // how many times the known cost a pass counts at most: two or three of those that lost a thread send the
+  // next ones the other way.
+  static constexpr double kLeastWeight = 0.1, kMostOfKnown = 4;
+  static constexpr int kSoon = 8, kProven = 16;  // passes
   struct Class {
     std::array<double, 2> cost{};  // us for each unit of work; 0: not tried yet
     double least_team = 0;         // the least of the team
     double last_us = 0;
     int until_retry = 0, trying = kTeam;
+    int last_best = kTeam, n_best = 1;  // the faster way, and its passes since it became that
+    int soon = kSoon;    // passes until the team is tried that serves other sizes well
+    bool again = false;  // the next pass repeats a trial of the team
   };
 
   static int Best(const Class& c) noexcept {
     return c.cost[kAlone] != 0 && c.cost[kAlone] <= c.cost[kTeam] ? kAlone : kTeam;
+  }
+  // Passes before the slower way is tried again. One such pass costs (slower / faster) passes. One in 40
+  // times as many adds 2.5 %, two of a team in 100 times as many 2 %. A large team that takes longer than
+  // it did may simply have a longer context: 0.6 %.
+  int Wait(Class& c, bool large) noexcept {
+    const int best = Best(c);
+    const auto [better, worse] = std::minmax(c.cost[kAlone], c.cost[kTeam]);
+    const double share = best == kAlone ? 100 : large ? 160 : 40;
+    const double passes = better > 0 ? std::min(1e6, share * worse / better) : 0;
+    if (best == kTeam || !TeamServesOthers(c)) return static_cast<int>(passes);
+    const int soon = c.soon;
+    c.soon = std::min(1'000'000, 2 * c.soon);
+    return std::min(soon, static_cast<int>(passes));
+  }
+  // Whether the team was the faster way for passes of another size lately.
+  bool TeamServesOthers(const Class& c) const noexcept {
+    return std::any_of(classes_.begin(), classes_.end(), [&](const Class& other) {
+      return &other != &c && other.cost[kAlone] != 0 && other.cost[kTeam] != 0 &&
+             Best(other) == kTeam && c.last_us - other.last_us < kForgottenUs;
+    });
   }
   // The team takes far longer than it did, or longer than small passes let expect of one thread.
   bool IsDisturbed(const Class& c) const noexcept {

@@ -106,6 +106,65 @@ TEST(TeamChoice, OneSlowPassIsForgotten) {
   }
 }
 
+// A thread that slept while one thread worked alone is late in the next pass of the team, and only there.
+TEST(TeamChoice, AThreadThatSleptDoesNotRuleTheTeamOut) {
+  TeamChoice choice;
+  double now_us = 1e9;
+  int alone = 0;
+  bool slept = true;
+  for (int i = 0; i < 200; ++i) {
+    const bool is_alone = choice.Alone(kSmall, now_us);
+    const double us = is_alone ? 500 : slept ? 9000 : 250;
+    choice.Observe(kSmall, us);
+    now_us += us;
+    slept = is_alone;
+    alone += is_alone;
+  }
+  EXPECT_LT(alone, 8);
+}
+
+// The first passes of a size were disturbed, while the team serves passes of another size well.
+TEST(TeamChoice, TheTeamThatServesOtherSizesIsTriedAgainSoon) {
+  for (const std::uint64_t work : {4 * kSmall, kLarge}) {
+    Passes passes;
+    passes.On({500, 250}, 20, kSmall);
+    passes.On({500, 9000}, work == kLarge ? 6 : 4, work);
+    int alone = 0;
+    for (int i = 0; i < 100; ++i) {
+      passes.On({500, 250}, 5, kSmall);
+      alone += passes.On({1000, 500}, 1, work).second;
+    }
+    EXPECT_LT(alone, 20) << work;
+  }
+}
+
+// Beside one busy program the team is quick now and then, and slower than one thread in the mean.
+TEST(TeamChoice, ATeamThatIsQuickNowAndThenIsNotChosenForLong) {
+  for (const std::uint64_t work : {kSmall, kLarge}) {
+    Passes passes;
+    std::uint64_t random = 3;
+    double total = 0;
+    for (int i = 0; i < 5000; ++i) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      total += passes.On({500, random >> 62 == 0 ? 280.0 : 900.0}, 1, work).first;
+      passes.On({500, 400}, i % 8 == 0 ? 1 : 0, 16 * kSmall);  // another size
+    }
+    EXPECT_LT(total, 1.08 * 5000 * 500) << work;
+  }
+}
+
+// Where no size is served well, the machine is busy.
+TEST(TeamChoice, ATeamThatServesNoSizeIsTriedRarely) {
+  Passes passes;
+  double total = 0, least = 0;
+  for (int i = 0; i < 1000; ++i)
+    for (const std::uint64_t work : {kSmall, 4 * kSmall, 16 * kSmall}) {
+      total += passes.On({500, 8000}, 1, work).first;
+      least += 500;
+    }
+  EXPECT_LT(total, 1.1 * least);
+}
+
 TEST(TeamChoice, AfterAPauseLargePassesBeginWithTheTeam) {
   Passes passes;
   passes.On({4000, 2000}, 10, kLarge);

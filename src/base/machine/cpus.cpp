@@ -109,6 +109,23 @@ bool PinThisThread(int cpu) noexcept {
   return sched_setaffinity(0, sizeof(sets), sets) == 0;
 }
 
+int ThisCpu() noexcept {
+  return sched_getcpu();
+}
+
+bool MoveAwayFrom(std::span<const std::atomic<int>> cpus) noexcept {
+  cpu_set_t allowed[kSets] = {}, others[kSets] = {};
+  if (sched_getaffinity(0, sizeof(allowed), allowed) != 0) return false;
+  std::copy(std::begin(allowed), std::end(allowed), std::begin(others));
+  for (const std::atomic<int>& taken : cpus)
+    if (const int cpu = taken.load(std::memory_order_relaxed); cpu >= 0 && cpu < kMostCpus)
+      CPU_CLR_S(cpu, sizeof(others), others);
+  if (CPU_COUNT_S(sizeof(others), others) == 0) return false;
+  if (sched_setaffinity(0, sizeof(others), others) != 0) return false;
+  sched_setaffinity(0, sizeof(allowed), allowed);
+  return true;
+}
+
 std::string CpuName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -6,6 +6,8 @@
 // is put before /sys and /proc, for tests.
 #pragma once
 
+#include <atomic>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,5 +31,12 @@ int CoresAmong(const std::vector<int>& cpus, const std::string& root);
 // The calling thread runs only on this CPU from now on. Returns false, and changes nothing, if it
 // may not.
 bool PinThisThread(int cpu) noexcept;
+
+// The CPU on which the calling thread runs; -1: Linux does not tell.
+int ThisCpu() noexcept;
+
+// Moves the calling thread to a CPU that it may use and that is none of these (-1 is no CPU). It may run
+// on as many CPUs afterwards as before. Returns false, and changes nothing, where there is none.
+bool MoveAwayFrom(std::span<const std::atomic<int>> cpus) noexcept;
 
 }  // namespace foretoken

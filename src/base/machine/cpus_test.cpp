@@ -137,5 +137,25 @@ TEST(Cpus, NoPinningToCpusThatAreNotThere) {
   EXPECT_EQ(UsableCpus(), before);
 }
 
+TEST(Cpus, AThreadMovesAwayFromCpusAndMayUseAllOfThemAfterwards) {
+  const std::vector<int> all = UsableCpus();
+  std::vector<std::atomic<int>> taken(all.size() + 1);
+  for (auto& cpu : taken) cpu = -1;
+  EXPECT_TRUE(MoveAwayFrom(taken));
+  if (all.size() > 1) {
+    bool moved = false;  // the system may move it back at once
+    for (int i = 0; i < 100 && !moved; ++i) {
+      taken[0] = ThisCpu();
+      EXPECT_TRUE(MoveAwayFrom(taken));
+      moved = ThisCpu() != taken[0];
+    }
+    EXPECT_TRUE(moved);
+  }
+  EXPECT_EQ(UsableCpus(), all);
+  for (std::size_t i = 0; i < all.size(); ++i) taken[i] = all[i];
+  EXPECT_FALSE(MoveAwayFrom(taken));
+  EXPECT_EQ(UsableCpus(), all);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -28,11 +28,18 @@ int SpinBudgetUs(int n_threads) {
   return n_threads <= UsableCores() ? 200 : 0;
 }
 
+// The number of this thread in the pool whose job it runs.
+thread_local int this_thread = 0;
+
 }  // namespace
 
 ThreadPool::ThreadPool(int n_threads, const std::vector<int>& cpus)
-    : n_threads_(n_threads), team_(n_threads), spin_budget_us_(SpinBudgetUs(n_threads)) {
+    : n_threads_(n_threads),
+      team_(n_threads),
+      spin_budget_us_(SpinBudgetUs(n_threads)),
+      cpus_(static_cast<std::size_t>(n_threads)) {
   FORETOKEN_CHECK(n_threads >= 1);
+  for (std::atomic<int>& cpu : cpus_) cpu.store(-1, std::memory_order_relaxed);
   workers_.reserve(static_cast<std::size_t>(n_threads - 1));
   try {
     for (int t = 1; t < n_threads; ++t) {
@@ -60,17 +67,36 @@ void ThreadPool::Stop() noexcept {
   for (auto& worker : workers_) worker.join();
 }
 
-void ThreadPool::WaitForChange(const std::atomic<std::uint32_t>& word,
-                               std::uint32_t old) const noexcept {
+// Whether the word changed within the spin budget.
+bool ThreadPool::Spin(const std::atomic<std::uint32_t>& word, std::uint32_t old) const noexcept {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::microseconds(spin_budget_us_);
   do {
     for (int i = 0; i < 64; ++i) {
-      if (word.load(std::memory_order_acquire) != old) return;
+      if (word.load(std::memory_order_acquire) != old) return true;
       CpuPause();
     }
   } while (Clock::now() < until);
-  word.wait(old, std::memory_order_acquire);
+  return false;
+}
+
+void ThreadPool::Note(int thread) noexcept {
+  std::atomic<int>& cpu = cpus_[static_cast<std::size_t>(thread)];
+  if (const int now = ThisCpu(); cpu.load(std::memory_order_relaxed) != now)
+    cpu.store(now, std::memory_order_relaxed);
+}
+
+// Two threads of a team that share a CPU while another one is idle wait for each other at each barrier
+// as long as they spin, and the system may leave them there: a pass of 37 barriers then takes 8 ms. The one
+// that runs moves to a CPU where no thread of the team was seen. It may run anywhere again at once.
+void ThreadPool::StepAside(int thread) noexcept {
+  Note(thread);
+  const auto at = [this](int t) {
+    return cpus_[static_cast<std::size_t>(t)].load(std::memory_order_relaxed);
+  };
+  bool shared = false;
+  for (int t = 0; t < n_threads_; ++t) shared |= t != thread && at(t) == at(thread);
+  if (shared && MoveAwayFrom(cpus_)) Note(thread);
 }
 
 void ThreadPool::Barrier() noexcept {
@@ -83,13 +109,16 @@ void ThreadPool::Barrier() noexcept {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);
     phase_.notify_all();
-  } else {
-    WaitForChange(phase_, phase);
+  } else if (!Spin(phase_, phase)) {
+    if (spin_budget_us_ > 0) StepAside(this_thread);
+    phase_.wait(phase, std::memory_order_acquire);
   }
 }
 
 void ThreadPool::RunErased(Job job, void* argument) noexcept {
   if (team_ == 1) return job(argument, 0);
+  this_thread = 0;
+  Note(0);
   job_ = job;
   argument_ = argument;
   generation_.fetch_add(1, std::memory_order_release);
@@ -99,10 +128,12 @@ void ThreadPool::RunErased(Job job, void* argument) noexcept {
 }
 
 void ThreadPool::WorkerLoop(int thread) noexcept {
+  this_thread = thread;
   std::uint32_t seen = 0;
   for (;;) {
-    WaitForChange(generation_, seen);
+    if (!Spin(generation_, seen)) generation_.wait(seen, std::memory_order_acquire);
     ++seen;
+    Note(thread);
     if (stopping_.load(std::memory_order_relaxed)) return;
     job_(argument_, thread);
     Barrier();

@@ -67,12 +67,15 @@ class ThreadPool {
   void Stop() noexcept;
   void RunErased(Job job, void* argument) noexcept;
   void WorkerLoop(int thread) noexcept;
-  void WaitForChange(const std::atomic<std::uint32_t>& word, std::uint32_t old) const noexcept;
+  bool Spin(const std::atomic<std::uint32_t>& word, std::uint32_t old) const noexcept;
+  void Note(int thread) noexcept;
+  void StepAside(int thread) noexcept;
 
   const int n_threads_;
   int team_;  // threads of the Run in progress; written between Runs only
   const int spin_budget_us_;
   std::vector<std::thread> workers_;
+  std::vector<std::atomic<int>> cpus_;  // [n_threads]: where each thread was seen last; -1: nowhere
   Job job_ = nullptr;
   void* argument_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> generation_{

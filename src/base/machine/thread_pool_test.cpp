@@ -2,6 +2,7 @@
 #include "base/machine/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <numeric>
@@ -11,6 +12,13 @@
 
 namespace foretoken {
 namespace {
+
+// Those that the calling thread may use, so that a test can give them back.
+struct CpusOfThisThread {
+  CpusOfThisThread() { sched_getaffinity(0, sizeof(set), &set); }
+  void Restore() const { sched_setaffinity(0, sizeof(set), &set); }
+  cpu_set_t set;
+};
 
 // Each phase reads what all threads wrote in the phase before. A barrier that lets a thread through
 // early gives a wrong sum.
@@ -70,6 +78,28 @@ TEST(ThreadPool, WorkersStayOnTheirCpusAndOthersWhereTheyWere) {
     for (std::size_t t = 0; t < kThreads; ++t)
       EXPECT_EQ(seen[t], t > 0 && t < cpus.size() ? std::vector<int>{cpus[t]} : all) << t;
   }
+}
+
+// The caller is on the worker's CPU when a run begins, as after a pause. It does not stay there.
+TEST(ThreadPool, ACallerOnTheCpuOfAWorkerMovesAway) {
+  const std::vector<int> all = UsableCpus();
+  if (UsableCores() < 2) GTEST_SKIP() << "one core";
+  std::thread([&] {
+    ThreadPool pool(2, {all[0], all[1]});
+    pool.Run([](int) {});  // the worker has begun
+    const CpusOfThisThread before;
+    ASSERT_TRUE(PinThisThread(all[1]));
+    before.Restore();
+    int elsewhere = 0;
+    pool.Run([&](int thread) {
+      for (int phase = 0; phase < 50; ++phase) {
+        if (thread == 0) elsewhere += ThisCpu() != all[1];
+        pool.Barrier();
+      }
+    });
+    EXPECT_GT(elsewhere, 0);
+    EXPECT_EQ(UsableCpus(), all);
+  }).join();
 }
 
 TEST(ThreadPool, ACpuThatIsNotThereIsNoObstacle) {
