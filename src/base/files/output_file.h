@@ -4,7 +4,8 @@
 // Publish left it.
 //
 // Before that it has no name (O_TMPFILE), so a kill leaves nothing behind. If the file system does
-// not support that, it is a new file PATH.PID-N.part (O_EXCL, O_NOFOLLOW) that this object removes.
+// not support that, it is a new file PATH.PID-N.part (O_EXCL, O_NOFOLLOW) that this object removes. A
+// complete file, too, has that name for a moment before it replaces PATH: SIGKILL may leave it there.
 // An existing link or file is never written through. A limit on file sizes (RLIMIT_FSIZE) and a
 // closed pipe are errors here, not signals, whatever the program does with SIGXFSZ and SIGPIPE.
 #pragma once
