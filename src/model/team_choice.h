@@ -7,9 +7,9 @@
 // So both ways are measured and the faster one is used. The other is tried again so rarely that
 // this costs a few percent at most. One slow pass of the team says little: a thread that slept is late.
 // So it is followed by another one; and where the team serves passes of other sizes well, it is tried
-// again soon, and then after twice as many passes each time. A large pass on one thread costs much, so it is tried only where
-// the team takes far longer than it did, or than small passes let expect. The choice never changes a
-// result.
+// again soon, and then after twice as many passes each time. A large pass on one thread costs much, so
+// it is tried only where the team takes far longer than it did, or than small passes let expect. The
+// choice never changes a result.
 #pragma once
 
 #include <algorithm>
