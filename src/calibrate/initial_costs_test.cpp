@@ -87,6 +87,12 @@ class InitialCosts : public testing::Test {
     return LearnInitialCosts(sources, {costs_, fixed_costs_, notices_});
   }
 
+  // The rows of the pass that runs now. Each pass must ask for them.
+  double RowsOfPass() {
+    return static_cast<double>(runner_.n_rows() - std::exchange(rows_before_, runner_.n_rows()));
+  }
+
+  std::int64_t rows_before_ = 0;
   double now_us_ = 0;
   fs::path folder_;
   EngineOptions options_;
@@ -144,10 +150,8 @@ TEST_F(InitialCosts, ASlowFirstPassIsNoMeasurement) {
 // Another program had the core the first eight times that three rows were measured.
 TEST_F(InitialCosts, AReadingThatItsNeighboursContradictIsTakenAgain) {
   int disturbed = 16;  // passes: each reading warms the caches first
-  std::int64_t before = 0;
   runner_.spends_time = [&](int) {
-    const auto rows =
-        static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows()));
+    const double rows = RowsOfPass();
     now_us_ += rows == 3 && disturbed-- > 0 ? 9000 : 1000 + 50 * rows;
   };
   ASSERT_TRUE(Learn());
@@ -159,10 +163,8 @@ TEST_F(InitialCosts, AReadingThatItsNeighboursContradictIsTakenAgain) {
 // The core was faster the first eight times that three rows were measured, and slow again beside them.
 TEST_F(InitialCosts, AReadingThatIsTooShortIsTakenAgain) {
   int disturbed = 16;  // passes: each reading warms the caches first
-  std::int64_t before = 0;
   runner_.spends_time = [&](int) {
-    const auto rows =
-        static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows()));
+    const double rows = RowsOfPass();
     now_us_ += rows == 3 && disturbed-- > 0 ? 700 : 1000 + 250 * rows;
   };
   ASSERT_TRUE(Learn());
@@ -174,11 +176,9 @@ TEST_F(InitialCosts, AReadingThatIsTooShortIsTakenAgain) {
 // The caches are shared with other programs: after many rows, the next few passes of one row bring the
 // weights back.
 TEST_F(InitialCosts, OneRowIsMeasuredAsInARunOfSuchPasses) {
-  std::int64_t before = 0;
   double displaced = 0;
   runner_.spends_time = [&](int) {
-    const auto rows =
-        static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows()));
+    const double rows = RowsOfPass();
     displaced = rows > 1 ? std::max(displaced, 0.1 * rows) : displaced / 2;
     now_us_ += 200 + 100 * rows + (rows == 1 ? 300 * displaced : 0);
   };
@@ -192,7 +192,6 @@ TEST_F(InitialCosts, OneRowIsMeasuredAsInARunOfSuchPasses) {
 // The core's clock is twice as fast now and then, for less time than one turn of readings takes. So the quickest readings of some
 // passes are of one speed, and those of others of another.
 TEST_F(InitialCosts, OnAMachineWhoseSpeedChangesCostsKeepTheirRatios) {
-  std::int64_t before = 0;
   std::uint64_t state = 11;
   double pace = 1, until_us = 0;
   const auto spend = [&](double us) {
@@ -202,10 +201,7 @@ TEST_F(InitialCosts, OnAMachineWhoseSpeedChangesCostsKeepTheirRatios) {
     }
     now_us_ += us * pace;
   };
-  runner_.spends_time = [&](int) {
-    spend(200 +
-          160 * static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows())));
-  };
+  runner_.spends_time = [&](int) { spend(200 + 160 * RowsOfPass()); };
   drafter_->spends_time = [&](int drafts) { spend(100 * drafts); };
   for (int start = 0; start < 20; ++start) {
     ASSERT_TRUE(Learn());
@@ -233,10 +229,8 @@ TEST_F(InitialCosts, ADrafterThatIsDisturbedIsMeasuredUntilTwoReadingsAgree) {
 // Three rows and all drafts are disturbed for as long as anything is measured, and the machine is half
 // as fast as when the costs were kept.
 TEST_F(InitialCosts, WhatWasKeptBoundsWhatIsMeasured) {
-  std::int64_t before = 0;
   runner_.spends_time = [&](int) {
-    const auto rows =
-        static_cast<double>(runner_.n_rows() - std::exchange(before, runner_.n_rows()));
+    const double rows = RowsOfPass();
     now_us_ += rows == 3 ? 1240 : 1000 + 50 * rows;  // no neighbour contradicts it
   };
   drafter_->spends_time = [this](int drafts) { now_us_ += 900 * drafts; };

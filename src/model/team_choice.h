@@ -31,7 +31,7 @@ class TeamChoice {
   bool Alone(std::uint64_t work, double now_us) noexcept {
     Class& c = classes_[Index(work)];
     const bool large = work > kMostSmall;
-    if (large && now_us - c.last_us > kForgottenUs) c.cost = {}, c.until_retry = 0;
+    if (large && now_us - c.last_us > kForgottenUs) c.cost = {}, c.until_retry = 0, c.again = false;
     c.last_us = now_us;
     c.trying = Next(c, large);
     return c.trying == kAlone;

@@ -106,15 +106,15 @@ struct Maddubs {
   static FORETOKEN_INLINE void Sums(const typename Type::Tile& t, int run, int h,
                                     const Row<Type, kIsWide<Type, R>>* rows, __m256i (*sum)[R]) {
     if constexpr (!kHasBytes<Type>)
-      AddFewBits<R, Type>(t, run, h, rows, sum);
+      SumFewBits<R, Type>(t, run, h, rows, sum);
     else if constexpr (!kIsWide<Type, R>)
-      AddSigned<Type>(t, run, rows[0], sum);
+      SumSigned<Type>(t, run, rows[0], sum);
     else
-      AddBytes<R, Type>(t, run, rows, sum);
+      SumBytes<R, Type>(t, run, rows, sum);
   }
 
   template <int R, class Type>
-  static FORETOKEN_INLINE void AddFewBits(const typename Type::Tile& t, int run, int first_half,
+  static FORETOKEN_INLINE void SumFewBits(const typename Type::Tile& t, int run, int first_half,
                                           const Row<Type>* rows, __m256i (*sum)[R]) {
     constexpr int kPairs = PairsThatFit(Type::kWeightBits), H = kHalves<Type>;
 #pragma GCC unroll 4
@@ -155,7 +155,7 @@ struct Maddubs {
   }
 
   template <class Type>
-  static FORETOKEN_INLINE void AddSigned(const typename Type::Tile& t, int run,
+  static FORETOKEN_INLINE void SumSigned(const typename Type::Tile& t, int run,
                                          const Row<Type>& row, __m256i (*sum)[1]) {
     sum[0][0] = sum[1][0] = _mm256_setzero_si256();
 #pragma GCC unroll 8
@@ -171,7 +171,7 @@ struct Maddubs {
   }
 
   template <int R, class Type>
-  static FORETOKEN_INLINE void AddBytes(const typename Type::Tile& t, int run,
+  static FORETOKEN_INLINE void SumBytes(const typename Type::Tile& t, int run,
                                         const Row<Type, true>* rows, __m256i (*sum)[R]) {
     constexpr int kWords = 8 / Type::kSums;  // that have one scale
 #pragma GCC unroll 2

@@ -138,8 +138,7 @@ struct Starts {
     if constexpr (kAreScaled) {
       constexpr int kLogOffset = Type::kBits - 1;
       static_assert(Type::kOffset == 1 << kLogOffset);
-      // Below 2^13, and 2^15 for weights of eight bits.
-      scale = _mm256_slli_epi16(PairScales<Type>(tile, run, 0, 1, h), kLogOffset);
+      scale = _mm256_slli_epi16(PairScales<Type>(tile, run, 0, 1, h), kLogOffset);  // below 2^13
     }
   }
   template <class Row>
@@ -197,7 +196,7 @@ struct Core : Habits {
     PrefetchAhead<R <= 2 ? 0 : 8192, R <= 2 ? 4096 : 0, kBytes>(p);
   }
 
-  // Of four neighbours of a block the first and the third as int16, then the second and the fourth.
+  // Writes a block as int16: the first and the third of four neighbours, then the second and the fourth.
   static FORETOKEN_INLINE void Widen(const std::int8_t* block, std::int32_t* to) {
     const __m256i x = Load(block), even = _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8),
                   odd = _mm256_srai_epi16(x, 8);
