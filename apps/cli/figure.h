@@ -6,8 +6,7 @@
 
 namespace foretoken::cli {
 
-// A value with that many significant digits, whole from 1,000 on: an exponent is only written below
-// 0.0001.
+// A value of at least 0 with that many significant digits, whole from 1,000 on, and never with an exponent.
 std::string Figure(double value, int digits = 3);
 
 }  // namespace foretoken::cli

@@ -52,12 +52,16 @@ settings::FlagSet ClusterFlags(ClusterSettings& settings) {
   return flags;
 }
 
-// What the engine's passes of one row have exchanged since `before`.
-RankTraffic TrafficOfSingles(const Engine& engine, const EngineCounts::Passes& before,
-                             double& passes) {
-  const EngineCounts::Passes& now = engine.counts().verify.front();
-  passes = static_cast<double>(now.passes - before.passes);
-  return now.traffic.Since(before.traffic);
+// What the engine's passes of one row have exchanged among n ranks since `before`.
+void SetTraffic(const EngineCounts::Passes& before, const EngineCounts::Passes& now, double n,
+                ClusterModel& model) {
+  const auto passes = static_cast<double>(now.passes - before.passes);
+  if (passes <= 0) return;
+  const RankTraffic traffic = now.traffic.Since(before.traffic);
+  model.traffic = {.gathers = static_cast<double>(traffic.gathers) / passes,
+                   .bytes = static_cast<double>(traffic.gathered_bytes) / passes * n / (n - 1),
+                   .share = traffic.wait_us / (now.us - before.us)};
+  model.gather_us = traffic.wait_us / passes;
 }
 
 class ModelMeasurer {
@@ -81,14 +85,8 @@ class ModelMeasurer {
       line_.Show(fmt::format("decoding: run {} of {}", run, runs));
     };
     FORETOKEN_TRY(model.estimate, Estimate(*engine, plan, measured, most));
-    double passes = 0;
-    const RankTraffic traffic = TrafficOfSingles(*engine, before, passes);
-    if (passes > 0) {
-      const auto n = static_cast<double>(facts_.ranks.size());
-      model.traffic = {.gathers = static_cast<double>(traffic.gathers) / passes,
-                       .bytes = static_cast<double>(traffic.gathered_bytes) / passes * n / (n - 1)};
-      model.gather_us = traffic.wait_us / passes;
-    }
+    SetTraffic(before, engine->counts().verify.front(), static_cast<double>(facts_.ranks.size()),
+               model);
     model.speeds = PredictSpeeds(facts_, model);
     return model;
   }

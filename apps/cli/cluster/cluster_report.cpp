@@ -74,8 +74,8 @@ lab::RoundPrices PricesOn(const ClusterFacts& facts, const ClusterModel& model, 
   lab::RoundPrices prices = model.estimate.prices;
   const double one = prices.Pass(1);
   for (auto& [rows, us] : prices.pass) {
-    const PassTraffic traffic = {.gathers = model.traffic.gathers,
-                                 .bytes = model.traffic.bytes * rows};
+    PassTraffic traffic = model.traffic;
+    traffic.bytes *= rows;
     us = PredictedPassUs(facts, us, traffic, n);
   }
   prices.plain = std::max(prices.plain - one, 0.0) + prices.Pass(1);

@@ -54,9 +54,10 @@ double PredictedPassUs(const ClusterFacts& facts, double pass_us, const PassTraf
                        int n) {
   const auto all = static_cast<double>(facts.ranks.size());
   if (n == static_cast<int>(facts.ranks.size())) return pass_us;
-  const double network =
+  const double apart =
       traffic.gathers > 0 ? traffic.gathers * facts.GatherUs(traffic.bytes / traffic.gathers) : 0;
-  const double arithmetic = std::max(pass_us - network, 0.0) * all;
+  const double network = std::min(apart, traffic.share * pass_us);
+  const double arithmetic = (pass_us - network) * all;
   return arithmetic / n + (n > 1 ? network : 0);
 }
 

@@ -46,11 +46,13 @@ struct ClusterFacts {
 // What a pass exchanges.
 struct PassTraffic {
   double gathers = 0, bytes = 0;  // bytes: of all parts of all gathers together
+  double share = 1;  // of the pass, for which a rank waits in gathers, slower ranks included
 };
 
 // The time of a pass on n ranks that are like those of `facts`. It was measured on all of them:
 // pass_us, with that traffic. What the gathers do not take is arithmetic, which n ranks divide:
-// V / n + S.
+// V / n + S. Gathers measured apart from passes may have been slower than those of a pass, which
+// take at most traffic.share of it.
 double PredictedPassUs(const ClusterFacts& facts, double pass_us, const PassTraffic& traffic,
                        int n);
 

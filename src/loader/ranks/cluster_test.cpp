@@ -37,6 +37,12 @@ TEST(ClusterFacts, FewerRanksDivideTheArithmeticAndPayForTheNetwork) {
   EXPECT_DOUBLE_EQ(PredictedPassUs(facts, 500, traffic, 1), 400 * 4);
 }
 
+TEST(ClusterFacts, GathersTakeNoMoreOfAPassThanARankWaitedInIt) {
+  const PassTraffic traffic = {.gathers = 100, .bytes = 10000, .share = 0.75};  // 100 times 10 us
+  EXPECT_DOUBLE_EQ(PredictedPassUs(FactsOf(4), 500, traffic, 2), 125 * 4 / 2 + 375);
+  EXPECT_DOUBLE_EQ(PredictedPassUs(FactsOf(4), 500, traffic, 1), 125 * 4);
+}
+
 TEST(GatherCost, CountsTheBitsThatArriveAtARank) {
   const GatherCost cost = {.bytes = 1000, .us = {.median = 8}};
   EXPECT_DOUBLE_EQ(cost.gbit_per_s(2), 0.5);
