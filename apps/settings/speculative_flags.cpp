@@ -173,6 +173,11 @@ std::vector<Row> VerifyRows() {
        "R",
        "benchmarks only: accept this share of the drafts at random, 0 to 1, under any controller; "
        "the text is then not the model's"},
+      {"synthetic_acceptance_each",
+       {"--synthetic-acceptance-each"},
+       "",
+       "benchmarks only: that rate is the probability of each draft, so that longer drafts fail "
+       "more often, as those of a real drafter do"},
   };
 }
 

@@ -52,6 +52,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"draft_vocabulary_sample", "a b.txt"},
       {"self_draft", "Q4_0,Q4_K"},
       {"synthetic_acceptance_rate", "0.6"},
+      {"synthetic_acceptance_each", "on"},
       {"acceptance_threshold", "0.1"},
       {"skip_sample_adjustment", "on"},
       {"typical_epsilon", "0.2"},
@@ -113,8 +114,9 @@ TEST(SpeculativeSources, EveryKeyComesFromFileEnvironmentAndFlagAlike) {
     EXPECT_EQ(Of(ByFlags({"--speculative-config", path})), wanted) << key.name;
     EXPECT_EQ(Of(ByFlags({}, {{VariableOf(key.name), value}})), wanted) << key.name;
     std::vector<std::string> flag = {FlagName(key.name), value};
-    const bool bare =
-        key.name == "skip_sample_adjustment" || key.name == "use_relaxed_acceptance_for_thinking";
+    const bool bare = key.name == "skip_sample_adjustment" ||
+                      key.name == "synthetic_acceptance_each" ||
+                      key.name == "use_relaxed_acceptance_for_thinking";
     if (bare) flag.pop_back();
     EXPECT_EQ(Of(ByFlags(flag)), wanted) << key.name;
   }

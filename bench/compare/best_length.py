@@ -7,10 +7,10 @@
 
 For each case `foretoken bench` is started anew --starts times, each time with the default controller and with every fixed length in turn. A figure is
 the speed-up over plain decoding that one start measured (plain and with drafts in turn, in one process; the median of --repeats). The best fixed length is the one with the
-largest median. A row shows it, the default's median (least-most), and both as ratios to the best fixed median. As a control, an engine that has the
+largest median. The engines of a start have one seed, those of different starts different ones. A row shows it, the default's median (least-most), and both as ratios to the best fixed median. As a control, an engine that has the
 drafter and never drafts is started as often: it should show 1.00, and how far its starts scatter is what the machine does, not the controller. --busy N
-runs N endless loops beside everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; a set share of the drafts
-is accepted), and qwen3moe-Q4_0.gguf with d18m-Q8_0.gguf (a mixture of experts). Cases without their files are left out, and named.
+runs N endless loops beside everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; each draft is accepted
+with a set probability, whatever the length), and qwen3moe-Q4_0.gguf with d18m-Q8_0.gguf (a mixture of experts). Cases without their files are left out, and named.
 
 Exit code 1 where a median is below 0.97 of the best fixed length or of plain decoding, or a start below 0.93.
 """
@@ -33,16 +33,17 @@ def cases(a):
     bundled = lambda name: os.path.join(a.bundled, name)
     inside = lambda name: os.path.join(a.models or "", name)
     target, greedy = ["-m", bundled("tales-9m-q8_0.gguf")], ["--temp", "0"]
-    large = ["-m", inside("t1b-Q8_0.gguf"), "-md", inside("d100m-Q8_0.gguf"), "-n", "48", "--max-prompts", "2", "--ignore-eos", "-c", "512"]
-    mixture = ["-m", inside("qwen3moe-Q4_0.gguf"), "-md", inside("d18m-Q8_0.gguf"), "-n", "48", "--max-prompts", "2", "--ignore-eos", "-c", "512"]
+    random = ["--max-prompts", "2", "--ignore-eos", "-c", "512", "--synthetic-acceptance-each", "--synthetic-acceptance-rate"]
+    large = ["-m", inside("t1b-Q8_0.gguf"), "-md", inside("d100m-Q8_0.gguf"), "-n", "96", *random]
+    mixture = ["-m", inside("qwen3moe-Q4_0.gguf"), "-md", inside("d18m-Q8_0.gguf"), "-n", "256", *random]
     lookup = [*target, "--spec-type", "ngram", "-n", "200", "--ignore-eos", *greedy]
     found = [("bundled draft model", [*target, "-md", bundled("tales-1m-draft-q8_0.gguf"), *greedy], None),
              ("bundled EAGLE-3 head", [*target, "-md", bundled("tales-9m-eagle-q8_0.gguf"), *greedy], None),
              ("bundled MTP head", [*target, "-md", bundled("tales-9m-mtp-q8_0.gguf"), *greedy], None),
              ("lookup, copy-edit", lookup, COPY_EDIT), ("lookup, code", lookup, CODE), ("lookup, JSON", lookup, JSON_TEXTS)]
     for rate in ("0.5", "0.7", "0.9"):
-        found.append((f"1B shape, {rate} accepted", [*large, "--synthetic-acceptance-rate", rate], None))
-    found.append(("mixture, 0.7 accepted", [*mixture, "--synthetic-acceptance-rate", "0.7"], None))
+        found.append((f"1B shape, {rate} accepted", [*large, rate], None))
+    found.append(("mixture of experts, 0.7", [*mixture, "0.7"], None))
     return found
 
 
@@ -50,7 +51,7 @@ def missing(flags):
     return [word for word in flags if word.endswith(".gguf") and not os.path.exists(word)]
 
 
-def speedup(a, flags, threads, length):
+def speedup(a, flags, threads, length, start):
     """Of one start: with the default controller, never drafting, or with a fixed length."""
     if length == DEFAULT:
         controller = []
@@ -59,7 +60,7 @@ def speedup(a, flags, threads, length):
         controller = ["--lookahead", "batch-size", "--num-speculative-tokens-per-batch-size", "1-63:0,64-64:1"]
     else:
         controller = ["--lookahead", "fixed", "--num-speculative-tokens", str(length)]
-    command = [a.foretoken, "bench", *flags, *controller, "-t", str(threads), "--repeats", str(a.repeats), "--rows", "1", "--contexts", "0", "--json", "-q"]
+    command = [a.foretoken, "bench", *flags, *controller, "-t", str(threads), "--seed", str(start + 1), "--repeats", str(a.repeats), "--rows", "1", "--contexts", "0", "--json", "-q"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
         sys.exit("%s: %s" % (" ".join(command), done.stderr.decode(errors="replace")))
@@ -71,7 +72,7 @@ def measure(a, flags, threads):
     runs = {length: [] for length in lengths}
     for start in range(a.starts):
         for length in lengths[start % len(lengths):] + lengths[:start % len(lengths)]:
-            runs[length].append(speedup(a, flags, threads, length))
+            runs[length].append(speedup(a, flags, threads, length, start))
     best = max(a.lengths, key=lambda length: statistics.median(runs[length]))
     reference = max(1.0, statistics.median(runs[best]))
     default, never = sorted(runs[DEFAULT]), sorted(runs[NEVER])

@@ -94,6 +94,9 @@ struct SpeculativeOptions {
   // whatever they are and however many a round has. It overrides the strategy, and the text is not
   // the model's.
   std::optional<double> synthetic_acceptance_rate = {};
+  // The rate is the probability of each draft to be accepted where those before it were, as with a
+  // drafter of one quality: of a round with more drafts a smaller share is accepted.
+  bool synthetic_acceptance_each = false;
   // residual: accept with probability max(0, min(1, p/q) - acceptance_threshold), in [0, 1]; not
   // lossless unless 0.
   float acceptance_threshold = 0.0f;

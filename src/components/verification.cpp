@@ -33,6 +33,7 @@ TokenOrigin OriginOf(round::NextKind kind) {
 SpeculativeOptions RuleOptions(const SpeculativeOptions& o) {
   return {.strategy = o.strategy,
           .synthetic_acceptance_rate = o.synthetic_acceptance_rate,
+          .synthetic_acceptance_each = o.synthetic_acceptance_each,
           .acceptance_threshold = o.acceptance_threshold,
           .skip_sample_adjustment = o.skip_sample_adjustment,
           .typical_epsilon = o.typical_epsilon,
@@ -107,8 +108,8 @@ class DraftVerification::Impl {
     if (options_.verifier)
       own_.emplace(options_.verifier,
                    verify::CustomSettings{.vocabulary = vocabulary_, .on_fault = {}});
-    if (options_.speculative.synthetic_acceptance_rate)
-      synthetic_.emplace(*options_.speculative.synthetic_acceptance_rate);
+    if (const SpeculativeOptions& o = options_.speculative; o.synthetic_acceptance_rate)
+      synthetic_.emplace(*o.synthetic_acceptance_rate, o.synthetic_acceptance_each);
   }
 
   Result<VerifiedDrafts> Verify(const VerificationInput& input) {

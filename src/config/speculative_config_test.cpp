@@ -62,6 +62,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"draft_vocabulary_sample", "a b.txt"},
       {"self_draft", "Q4_0,Q4_K"},
       {"synthetic_acceptance_rate", "0.6"},
+      {"synthetic_acceptance_each", "true"},
       {"acceptance_threshold", "0.1"},
       {"skip_sample_adjustment", "true"},
       {"typical_epsilon", "0.2"},

@@ -588,6 +588,11 @@ std::string IdleSynthetic(const Options&, const Use& use) {
   return use.methods.empty() && !use.sampled ? kNothingDrafts : "";
 }
 
+std::string IdleSyntheticEach(const Options& options, const Use& use) {
+  if (use.methods.empty()) return kNothingDrafts;
+  return options.synthetic_acceptance_rate ? "" : "only synthetic_acceptance_rate reads it";
+}
+
 std::string IdleThinking(const Options& options, const Use& use) {
   if (!options.use_relaxed_acceptance_for_thinking || use.relaxes_thinking)
     return use.methods.empty() ? kNothingDrafts : "";
@@ -721,6 +726,7 @@ constexpr std::array kKeys = {
                    0,
                    1,
                    NoRate},
+    Switch<&O::synthetic_acceptance_each>("synthetic_acceptance_each", IdleSyntheticEach),
     Share<&O::acceptance_threshold>("acceptance_threshold", ForStrategies<kResidual>),
     Switch<&O::skip_sample_adjustment>("skip_sample_adjustment", ForStrategies<kResidual>),
     Share<&O::typical_epsilon>("typical_epsilon", ForStrategies<kTypical>),

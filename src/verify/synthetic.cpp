@@ -20,8 +20,9 @@ double SyntheticBase(double rate, int k) {
   return (low + high) / 2;
 }
 
-Synthetic::Synthetic(double rate) : bases_{} {
-  for (int m = 1; m <= kMaxDraft; ++m) bases_[static_cast<std::size_t>(m)] = SyntheticBase(rate, m);
+Synthetic::Synthetic(double rate, bool each) : bases_{} {
+  for (int m = 1; m <= kMaxDraft; ++m)
+    bases_[static_cast<std::size_t>(m)] = each ? rate : SyntheticBase(rate, m);
 }
 
 round::Verdict Synthetic::Verify(const round::Proposal& proposal, LogitsView logits,

@@ -7,7 +7,8 @@
 //
 // m is the number of drafts of this round, and base(m) solves (1 / m) (base + ... + base^m) = rate.
 // So the expected share of accepted drafts is `rate` in every round, for every draft length, and
-// accepted / drafted tends to `rate` over all rounds.
+// accepted / drafted tends to `rate` over all rounds. With `each` base(m) is `rate` itself: drafts
+// of one quality, to compare draft lengths and controllers.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ double SyntheticBase(double rate, int k);
 
 class Synthetic final : public Verifier {
  public:
-  explicit Synthetic(double rate);
+  explicit Synthetic(double rate, bool each = false);
   std::string_view name() const override { return "synthetic"; }
   bool Lossless() const override { return false; }
   bool NeedsDistributions() const override { return false; }

@@ -33,8 +33,8 @@ class SyntheticRounds : public testing::Test {
     std::vector<int> reached;         // [i]: rounds that accepted drafts 1 to i
   };
   // Also checks each verdict's next token.
-  static Counts Play(double rate, int m, int rounds = kRounds) {
-    const Synthetic verifier(rate);
+  static Counts Play(double rate, int m, int rounds = kRounds, bool each = false) {
+    const Synthetic verifier(rate, each);
     const std::vector<Token> prompt = {1};
     sampling::Sampler sampler(
         {.parameters = {.logit_bias = {}}, .end_tokens = {}, .noise = Noise(7, 1)}, kVocabulary,
@@ -81,6 +81,18 @@ TEST_F(SyntheticRounds, AcceptEveryPositionAlike) {
       const double n = counts.reached[i - 1], error = std::sqrt(base * (1 - base) / n);
       EXPECT_NEAR(counts.reached[i] / n, base, 4.5 * error) << m << " " << i;
     }
+  }
+}
+
+// So a round of m drafts accepts rate + ... + rate^m of them, and not m * rate.
+TEST_F(SyntheticRounds, AcceptEachDraftAtTheRateWhateverTheLength) {
+  constexpr double kRate = .6;
+  for (const int m : {1, 2, 5, 8}) {
+    const Counts counts = Play(kRate, m, kRounds, true);
+    double mean = 0, power = 1;
+    for (int i = 0; i < m; ++i) mean += power *= kRate;
+    EXPECT_LT(Off(counts, m, mean / m), 4.5) << m;
+    if (m > 1) EXPECT_GT(Off(counts, m, kRate), 20) << m;
   }
 }
 

@@ -314,7 +314,8 @@ class EngineOpener {
           options().verifier,
           verify::CustomSettings{.vocabulary = opened().vocabulary, .on_fault = Notice()});
     if (o.synthetic_acceptance_rate)
-      verifiers.synthetic = std::make_unique<verify::Synthetic>(*o.synthetic_acceptance_rate);
+      verifiers.synthetic = std::make_unique<verify::Synthetic>(*o.synthetic_acceptance_rate,
+                                                                o.synthetic_acceptance_each);
     return verifiers;
   }
 

@@ -221,6 +221,9 @@ TEST(IdleSettings, NoticesSayWhoReadsThem) {
   EXPECT_EQ(why({"standalone", "fixed", VerifyStrategy::kResidual, 0.8f},
                 "num_speculative_tokens_mixed_batch", "1"),
             "with residual a request's drafts depend on its own text alone");
+  EXPECT_EQ(why(model, "synthetic_acceptance_each", "on"),
+            "only synthetic_acceptance_rate reads it");
+  EXPECT_EQ(why(none, "synthetic_acceptance_each", "on"), "nothing drafts");
   EXPECT_EQ(why(ngram, "profile", ""), "only lookahead cost-model, by-text read it");
 }
 
