@@ -63,7 +63,7 @@ class Learner {
           cost.us.median = Believed(cost.us.median, pass.us, slower_);
     known_.costs.Start(costs);
     known_.costs.StartExperts(ShapeOf(sources_.subject.target.info().experts),
-                              measurer_.expert_us());
+                              measurer_.expert_us(), costs);
     for (int d = 0; d < sources_.drafters.size(); ++d)
       if (!sources_.drafters[d].instant) MeasureDrafter(d);
     return costs;

@@ -32,12 +32,24 @@ double ExpertCosts::ExpectedBeyondUs(int rows) const noexcept {
   return -us_per_expert_ * agreement_ * (Independent(rows) - Independent(1));
 }
 
-void ExpertCosts::Record(int rows, std::int64_t distinct) noexcept {
-  if (shape_.layers == 0 || rows < 2 || distinct == 0) return;
+std::optional<double> ExpertCosts::Agreement(int rows, std::int64_t distinct) const noexcept {
+  if (shape_.layers == 0 || rows < 2 || distinct == 0) return std::nullopt;
   const double least = Independent(1), most = Independent(rows);
-  if (most - least < 1) return;
-  const double agreement = (most - static_cast<double>(distinct)) / (most - least);
-  agreement_ += kAgreementShare * (std::clamp(agreement, 0.0, 1.0) - agreement_);
+  if (most - least < 1) return std::nullopt;
+  return std::clamp((most - static_cast<double>(distinct)) / (most - least), 0.0, 1.0);
+}
+
+void ExpertCosts::Expect(std::span<const PassCost> passes) noexcept {
+  double sum = 0;
+  int n = 0;
+  for (const PassCost& pass : passes)
+    if (const auto agreement = Agreement(pass.rows, pass.distinct_experts)) sum += *agreement, ++n;
+  if (n > 0) agreement_ = sum / n;
+}
+
+void ExpertCosts::Record(int rows, std::int64_t distinct) noexcept {
+  if (const auto agreement = Agreement(rows, distinct))
+    agreement_ += kAgreementShare * (*agreement - agreement_);
 }
 
 }  // namespace foretoken::draft_length

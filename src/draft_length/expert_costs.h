@@ -5,10 +5,14 @@
 // Rows that choose their experts independently use n (1 - (1 - used / n)^rows) of n experts in a
 // layer. Rows of one text agree more often than that, and how often depends on the text. So
 // readings of passes are stored as if their rows had chosen independently, and estimates are
-// corrected by how far recent passes stayed below that.
+// corrected by how far recent passes stayed below that; at first, by how far random tokens did.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
+
+#include "foretoken/tools/measure.h"
 
 namespace foretoken::draft_length {
 
@@ -30,10 +34,15 @@ class ExpertCosts {
   double BeyondUs(int rows, std::int64_t distinct) const noexcept;
   // The same for a pass to come.
   double ExpectedBeyondUs(int rows) const noexcept;
+  // These passes were measured at the start. Tokens of a text agree more than their random ones.
+  void Expect(std::span<const PassCost> passes) noexcept;
   // A pass of so many rows read so many experts.
   void Record(int rows, std::int64_t distinct) noexcept;
 
  private:
+  // Empty: a pass of so many rows does not tell.
+  std::optional<double> Agreement(int rows, std::int64_t distinct) const noexcept;
+
   ExpertShape shape_;
   double us_per_expert_ = 0;
   double agreement_ = 0;  // of recent passes: 0: as independent rows; 1: all rows use the same ones

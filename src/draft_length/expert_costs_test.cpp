@@ -35,6 +35,31 @@ TEST(ExpertCosts, ExpectFewerExpertsWhereRowsAgree) {
   EXPECT_NEAR(costs.ExpectedBeyondUs(2), 0, 0.1);
 }
 
+TEST(ExpertCosts, ExpectAtFirstWhatTheStartsPassesRead) {
+  ExpertCosts costs(kShape, 2);
+  costs.Expect(std::vector<PassCost>{{.rows = 1, .distinct_experts = 80},
+                                     {.rows = 2, .distinct_experts = 115},  // half of 80 to 150
+                                     {.rows = 3, .distinct_experts = 0}});  // not known
+  EXPECT_NEAR(costs.ExpectedBeyondUs(2), -2 * 35, 1e-9);
+  costs.Expect({});
+  EXPECT_NEAR(costs.ExpectedBeyondUs(2), -2 * 35, 1e-9);
+}
+
+TEST(ExpertCosts, LetPassesBePredictedBeforeTheFirst) {
+  RoundCosts costs(16, 0);
+  const ExpertCosts known(kShape, 1);
+  std::vector<PassCost> start;
+  for (const int rows : {1, 3, 5}) {
+    const auto n = static_cast<std::int64_t>((known.Independent(rows) + known.Independent(1)) / 2);
+    start.push_back({.rows = rows, .distinct_experts = n});
+    start.back().us.median = 100 + known.Independent(rows);
+  }
+  costs.StartExperts(kShape, 1, start);
+  costs.Start(start);
+  EXPECT_NEAR(costs.PassUs(3, 0), 100 + (known.Independent(3) + 80) / 2, 1);
+  EXPECT_NEAR(costs.PassUs(1, 0), 180, 1);
+}
+
 // Passes whose time is 100 + the experts that they read.
 double Pass(std::int64_t distinct) {
   return 100 + static_cast<double>(distinct);

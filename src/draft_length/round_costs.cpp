@@ -44,8 +44,10 @@ void RoundCosts::Start(std::span<const PassCost> passes) noexcept {
   }
 }
 
-void RoundCosts::StartExperts(const ExpertShape& shape, double us_per_expert) noexcept {
+void RoundCosts::StartExperts(const ExpertShape& shape, double us_per_expert,
+                              std::span<const PassCost> passes) noexcept {
   experts_ = ExpertCosts(shape, us_per_expert);
+  experts_.Expect(passes);
 }
 
 void RoundCosts::DraftsAtOnce(int drafter) noexcept {

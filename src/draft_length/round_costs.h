@@ -46,8 +46,10 @@ class RoundCosts {
   // Measured costs (medians), before the first reading. The smallest context gives the curve;
   // others give the cost of a row and position of context.
   void Start(std::span<const PassCost> passes) noexcept;
-  // The target is a mixture of experts. The passes of Start must be those of independent rows.
-  void StartExperts(const ExpertShape& shape, double us_per_expert) noexcept;
+  // The target is a mixture of experts. The passes of Start must be those of independent rows;
+  // `passes` tell how many experts they read in fact.
+  void StartExperts(const ExpertShape& shape, double us_per_expert,
+                    std::span<const PassCost> passes = {}) noexcept;
   // From now on a draft is a whole proposal: the drafter makes all its tokens in one pass.
   void DraftsAtOnce(int drafter) noexcept;
   // The cost of one more draft for one sequence, and for all that may run together (0: not known);
