@@ -219,7 +219,7 @@ Result<ServeOutcome> Listen(Service& service, RankGroup* ranks, ByteLedger& byte
   }
   http.Stop(outcome == ServeOutcome::kStopped || !lost.empty() ? kShortGrace : kGrace);
   listener.join();
-  if (!lost.empty()) return Fail(ErrorCode::kIo, lost);
+  if (!lost.empty()) return Fail(ErrorCode::kRankLost, lost);
   return outcome;
 }
 

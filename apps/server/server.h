@@ -55,7 +55,7 @@ bool IsOpenToAll(const ServerOptions& options);
 // (kDrained); a second signal cancels what runs (kStopped). Handles these signals while it runs,
 // except a SIGHUP that was ignored (nohup). `engine_options` are those of the engine. on_listening
 // gets the port. Errors: kIo: the address cannot be used, or the trace is not whole
-// (Engine::RecordStatus), or a rank is lost; kTooLarge: the model leaves too little memory; kNoMemory.
+// (Engine::RecordStatus); kRankLost; kTooLarge: the model leaves too little memory; kNoMemory.
 [[nodiscard]] Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine,
                                          const EngineOptions& engine_options,
                                          const ServerOptions& options,

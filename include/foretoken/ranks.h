@@ -37,7 +37,7 @@ class RankGroup {
   // Connects this process with the others; once in a process. All ranks do it. Errors: kUnsupported (a
   // build without MPI, or with another one than the processes were started by), kMismatch (ranks of
   // other versions or with other arguments: all ranks get the same list of what differs, and where),
-  // kIo (MPI refuses, or a rank is lost).
+  // kIo (MPI refuses), kRankLost.
   [[nodiscard]] static Result<std::shared_ptr<RankGroup>> Join(const RankOptions& options);
 
   // Rank 0 lets the others leave. Engines that use the group keep it.
@@ -49,7 +49,7 @@ class RankGroup {
   int size() const noexcept;
   bool leads() const noexcept { return rank() == 0; }
 
-  // All ranks but 0: does what rank 0 asks for until it leaves. Error: kIo (a rank is lost, or a
+  // All ranks but 0: does what rank 0 asks for until it leaves. Errors: kRankLost, kIo (a
   // file has changed).
   [[nodiscard]] Status Follow();
 

@@ -30,6 +30,7 @@ enum class ErrorCode {
   kBusy,             // a queue is full; the same call may succeed later
   kStopped,          // it was told to accept nothing more, or to end what runs
   kDeadline,         // it did not end in the time that it was given
+  kRankLost,         // a process that computes with this one is gone, or does not answer
 };
 
 // Writes `text` of a file, a flag or a request so that an error message can repeat it: in one line,

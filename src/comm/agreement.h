@@ -18,10 +18,10 @@ namespace foretoken::comm {
 
 // Why the ranks cannot go on: a rank is lost.
 [[nodiscard]] inline tl::unexpected<Error> Lost(const Ranks& ranks) {
-  return Fail(ErrorCode::kIo, ranks.why());
+  return Fail(ErrorCode::kRankLost, ranks.why());
 }
 
-// The text of each rank. Error: kIo (a rank is lost).
+// The text of each rank. Error: kRankLost.
 [[nodiscard]] Result<std::vector<std::string>> GatherTexts(Ranks& ranks, std::string_view own);
 
 // Something that must be the same on all ranks: "--ctx-size" is "4096".
@@ -30,11 +30,11 @@ struct Fact {
 };
 
 // Compares the facts of all ranks with those of rank 0. Errors, the same on each rank: kMismatch (lists
-// what differs, where), kIo (a rank is lost).
+// what differs, where), kRankLost.
 [[nodiscard]] Status Agree(Ranks& ranks, std::span<const Fact> facts);
 
 // Whether all ranks have done their part of something. Errors, the same on each rank: that of the first rank
-// that failed, with the rank's name where it is another one; kIo (a rank is lost).
+// that failed, with the rank's name where it is another one; kRankLost.
 [[nodiscard]] Status AllDone(Ranks& ranks, const Status& own);
 
 }  // namespace foretoken::comm

@@ -88,7 +88,7 @@ void Engine::Impl::FinishEnded() noexcept {
   preparation_->BoundGrammars();
 }
 
-// Ends all requests, because the model files have changed and no result can be trusted.
+// Ends all requests, because no result can be trusted: a model file has changed, or a rank is lost.
 void Engine::Impl::EndAll() noexcept {
   step_->plan.entries.clear();
   admission_->ForEachUnended([this](engine::Job& job) {

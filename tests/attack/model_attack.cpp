@@ -43,6 +43,7 @@ const char* NameOf(ErrorCode code) {
     case ErrorCode::kBusy:
     case ErrorCode::kStopped:
     case ErrorCode::kDeadline:
+    case ErrorCode::kRankLost:
       return "an error of requests";  // no file gives it
   }
   return "an unknown error code";

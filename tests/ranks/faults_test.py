@@ -141,6 +141,7 @@ def check(rank, how, noise, expected):
     for i, _, outcome, text in load.outcomes:
         counts[outcome] += 1
         assert outcome != WHOLE or text == expected[i], f"an answer is another one: {text!r}"
+        assert outcome != TOLD or not re.search(r"rank \d", text) or '"rank_lost"' in text, f"another code for a lost rank: {text}"
     print(f"{how.name} of rank {rank}: all gone after {seconds:.1f} s; {counts[WHOLE]} whole answers, {counts[TOLD]} were told,"
           f" {counts[CUT]} were cut off", flush=True)
     assert rank == 0 or counts[CUT] == 0, "clients of rank 0 were cut off"

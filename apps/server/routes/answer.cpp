@@ -24,6 +24,7 @@ ApiError OfEngine(const Error& of_library, bool chat) {
   const Error error = {of_library.code, settings::InFlags(of_library.message)};
   if (error.code == ErrorCode::kNoMemory) return Unavailable(error.message, "out_of_memory");
   if (error.code == ErrorCode::kIo) return Unavailable(error.message, "model_file_changed");
+  if (error.code == ErrorCode::kRankLost) return Unavailable(error.message, "rank_lost");
   if (error.code == ErrorCode::kInvalidFile)  // the request is not to blame
     return {.status = 500, .message = error.message, .type = "server_error", .code = "model_error"};
   const std::string what = error.message.substr(0, error.message.find(':'));

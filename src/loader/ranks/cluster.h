@@ -40,7 +40,7 @@ struct ClusterFacts {
 };
 
 // What the ranks of options.ranks are. Takes about two seconds, and 256 MiB on each of them. Errors:
-// kInvalidArgument (the options have no ranks), those of the threads that the options ask for, kIo (a rank is lost).
+// kInvalidArgument (the options have no ranks), those of the threads that the options ask for, kRankLost.
 [[nodiscard]] Result<ClusterFacts> MeasureCluster(EngineOptions options);
 
 // What a pass exchanges.

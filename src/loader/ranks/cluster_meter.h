@@ -10,7 +10,7 @@
 
 namespace foretoken::loader {
 
-// All ranks call it together, and all get the same facts. Error: kIo, where a rank is lost.
+// All ranks call it together, and all get the same facts. Error: kRankLost.
 [[nodiscard]] Result<ClusterFacts> MeasureCluster(comm::Ranks& ranks, ThreadPool& pool,
                                                   const kernels::Kernels& kernels);
 

@@ -26,7 +26,7 @@ class Follower {
     networks_[number] = {std::move(file), std::move(runner)};
   }
 
-  // Does what rank 0 asks for until it lets the others leave. Error: kIo (a rank is lost, a file has
+  // Does what rank 0 asks for until it lets the others leave. Error: kRankLost, kIo (a file has
   // changed, or a message is damaged; the first two end all ranks).
   [[nodiscard]] Status Run();
 

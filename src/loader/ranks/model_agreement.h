@@ -11,7 +11,7 @@
 namespace foretoken::loader {
 
 // All ranks call it together. file: null where it cannot be opened, and `why` says why. Errors, the same
-// on each rank: kMismatch (another file, or none), kIo (a rank is lost).
+// on each rank: kMismatch (another file, or none), kRankLost.
 [[nodiscard]] Status AgreeOnModel(comm::Ranks& ranks, const std::string& path,
                                   const formats::Checkpoint* file, const std::string& why);
 

@@ -31,7 +31,7 @@ class RankGroup::Impl {
   [[nodiscard]] Result<int> ThreadsFor(int asked) const;
 
   // Rank 0: lets the others make their teams of threads, and measures with them how fast each rank is.
-  // Errors: those of a rank that can make none, kIo (a rank is lost).
+  // Errors: those of a rank that can make none, kRankLost.
   [[nodiscard]] Status Prepare(const loader::TeamOrder& team, const kernels::Kernels& kernels,
                                ThreadPool& pool);
   // The other ranks' part of it.
