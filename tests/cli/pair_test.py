@@ -107,33 +107,33 @@ class Certify(base.Transcript):
         self.fails(2, ("nothing drafts",), "certify", "-m", TARGET, "--spec-type", "none")
 
 
-LAW = ("--stochastic", "--ks", "2", "--batch", "1", "-n", "4", "--max-prompts", "1", "--temp", "0.7")
+DISTRIBUTION = ("--stochastic", "--ks", "2", "--batch", "1", "-n", "4", "--max-prompts", "1", "--temp", "0.7")
 
 
-class Law(base.Transcript):
-    def law(self, code, *flags, top_k=6):
-        result = base.run("certify", *PAIR, "-s", "11", *LAW, "--top-k", str(top_k), "--json", *flags)
+class Distribution(base.Transcript):
+    def distribution(self, code, *flags, top_k=6):
+        result = base.run("certify", *PAIR, "-s", "11", *DISTRIBUTION, "--top-k", str(top_k), "--json", *flags)
         self.assertEqual(result.returncode, code, result.stdout.decode() + result.stderr.decode(errors="replace"))
         return json.loads(result.stdout)
 
-    def test_speculation_keeps_the_law_and_the_control_fails(self):
-        answer = self.law(0, "--samples", "3000")
-        law = answer["law"]
-        self.assertEqual((answer["certificate"], law["strategy"]), ("exact", "residual"))
-        self.assertTrue(law["passed"] and law["control_failed"])
-        self.assertEqual([test["tokens"] for test in law["tests"]], ["2", "3", "4", "2 and 3"])
-        self.assertLess(min(test["control"]["p"] for test in law["tests"]), law["level"])
-        for test in law["tests"]:
-            self.assertGreaterEqual(test["speculation"]["p"], law["level"])
+    def test_speculation_keeps_the_distribution_and_the_control_fails(self):
+        answer = self.distribution(0, "--samples", "3000")
+        distribution = answer["law"]
+        self.assertEqual((answer["certificate"], distribution["strategy"]), ("exact", "residual"))
+        self.assertTrue(distribution["passed"] and distribution["control_failed"])
+        self.assertEqual([test["tokens"] for test in distribution["tests"]], ["2", "3", "4", "2 and 3"])
+        self.assertLess(min(test["control"]["p"] for test in distribution["tests"]), distribution["level"])
+        for test in distribution["tests"]:
+            self.assertGreaterEqual(test["speculation"]["p"], distribution["level"])
 
-    def test_a_rule_that_changes_the_law_is_found_out(self):
+    def test_a_rule_that_changes_the_distribution_is_found_out(self):
         for flags in (("--skip-sample-adjustment",), ("--verify", "typical-acceptance")):
-            answer = self.law(1, "--samples", "3000", *flags)
+            answer = self.distribution(1, "--samples", "3000", *flags)
             self.assertEqual(answer["certificate"], "differs", flags)
             self.assertFalse(answer["law"]["passed"])
 
     def test_a_control_that_passes_proves_nothing(self):
-        answer = self.law(1, "--samples", "100", top_k=1)
+        answer = self.distribution(1, "--samples", "100", top_k=1)
         self.assertEqual(answer["certificate"], "untested")
         self.assertEqual(answer["law"]["samples"], 400)
 
@@ -141,7 +141,7 @@ class Law(base.Transcript):
         result = base.run("certify", *PAIR, *QUICK, "--ks", "2", "--verify", "typical-acceptance", "--json")
         self.assertEqual((result.returncode, json.loads(result.stdout)["certificate"]), (1, "untested"))
 
-    def test_temperature_0_has_no_law(self):
+    def test_temperature_0_has_no_distribution(self):
         self.fails(2, ("--stochastic",), "certify", *PAIR, "--stochastic", "--temp", "0")
 
 
@@ -283,8 +283,8 @@ class RandomPairs(base.Transcript):
             answer = self.json("certify", *pair, *QUICK, "-q", "--json", "--ks", "1,4", "--batch", "1,3", "--temp", "0.9")
             self.assertEqual(answer["certificate"], "exact")
             self.assertGreater(sum(run["drafted"] for run in answer["runs"]), 100)
-            law = self.json("certify", *pair, "-s", "11", *LAW, "--top-k", "6", "--samples", "3000", "-q", "--json")
-            self.assertEqual(law["certificate"], "exact")
+            distribution = self.json("certify", *pair, "-s", "11", *DISTRIBUTION, "--top-k", "6", "--samples", "3000", "-q", "--json")
+            self.assertEqual(distribution["certificate"], "exact")
 
 
 class Tune(base.Transcript):
@@ -318,13 +318,13 @@ class Tune(base.Transcript):
     def test_copies_of_the_model_are_tried(self):
         profile = path_of("copies.json")
         answer = self.json("tune", *QUICK, "-m", TARGET, "-t", "1", "--gamma", "2", "--repeats", "1", "--self-draft", "Q4_0",
-                           "--self-draft", "Q4_0,Q4_0", "--self-draft", "Q8_0", "-o", profile, "--json")
+                           "--self-draft", "Q4_0,Q4_0", "--self-draft", "Q4_K", "--self-draft", "Q8_0", "-o", profile, "--json")
         copies = [drafter for drafter in answer["drafters"] if drafter["method"] == "self"]
-        self.assertEqual([copy["self_draft"] for copy in copies], ["Q4_0", "Q8_0"])  # the second is the first one
+        self.assertEqual([copy["self_draft"] for copy in copies], ["Q4_0", "Q4_K", "Q8_0"])  # Q4_0,Q4_0 is Q4_0
         self.assertGreater(min(copy["drafted"] for copy in copies), 0)
         written = json.loads(pathlib.Path(profile).read_text())
         self.assertEqual([draft["self_draft"] for draft in written["drafts"] if draft["method"] == "self"],
-                         ["Q4_0", "Q8_0"])
+                         ["Q4_0", "Q4_K", "Q8_0"])
         text = self.done("tune", *QUICK, "-m", TARGET, "--repeats", "1", "--self-draft", "Q4_0", "-o", profile).stdout
         self.assertIn(b"a copy in Q4_0", text)
 

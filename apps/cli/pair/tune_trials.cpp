@@ -66,20 +66,23 @@ class Tuner {
     return {};
   }
 
-  // Where several types make one and the same copy, the first of them is tried.
+  // Where several of the usual types make copies of the same bytes, which are then one copy, the first of
+  // them is tried; each one that was named is.
   Status FindCopies(const std::string& method) {
     const bool named = !plan_.self_drafts.empty();
     std::vector<std::string> types = plan_.self_drafts;
     if (!named) types.assign(kUsualCopies.begin(), kUsualCopies.end());
-    std::vector<std::int64_t> sizes;
+    std::vector<ModelCopy> copies;
     for (const std::string& names : types) {
       if (names == "off") continue;
       EngineOptions options = plan_.options;
       options.speculative.self_draft = names;
       FORETOKEN_TRY(const ModelCopy copy, DescribeCopy(std::move(options)));
-      const bool seen = std::find(sizes.begin(), sizes.end(), copy.bytes) != sizes.end();
+      const bool seen = std::any_of(copies.begin(), copies.end(), [&](const ModelCopy& other) {
+        return named ? copy.types == other.types : copy.bytes == other.bytes;
+      });
       if (seen || (!named && !copy.is_likely_to_pay)) continue;
-      sizes.push_back(copy.bytes);
+      copies.push_back(copy);
       if (!copy.obstacle.empty()) {
         tuning_.notices.push_back(
             fmt::format("no copy of the model in {} was tried: {}", names, copy.obstacle));

@@ -46,8 +46,11 @@ Result<model::CopyTypes> CopyTypesFor(const std::string& names) {
 }
 
 std::string SelfDraftOf(const SpeculativeOptions& options) {
-  if (!options.self_draft.empty() && options.self_draft != kNoCopy) return options.self_draft;
-  return model::NameOf(model::CopyTypes());
+  const std::string& names = options.self_draft;
+  if (names.empty() || names == kNoCopy) return model::NameOf(model::CopyTypes());
+  const auto items = CommaItems(names);
+  const bool are_one = items.size() == 2 && items.front() == items.back();
+  return are_one ? std::string(items.front()) : names;
 }
 
 double GainOfCopy(const model::CopySize& size) {

@@ -19,7 +19,7 @@ inline constexpr std::string_view kNoCopy = "off";
 // ones. Error: kInvalidArgument.
 [[nodiscard]] Result<model::CopyTypes> CopyTypesFor(const std::string& names);
 
-// The types as self_draft names them: "Q2_K" where it names none.
+// The types as self_draft names them, and once where both are one: "Q2_K" where it names none.
 std::string SelfDraftOf(const SpeculativeOptions& options);
 
 // About how many times plain decoding drafts of the copy bring where passes read memory, if 0.85 of them are

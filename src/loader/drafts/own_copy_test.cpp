@@ -33,6 +33,8 @@ TEST(OwnCopy, NamesTheUsualTypes) {
   EXPECT_EQ(SelfDraftOf(options), "Q2_K");
   options.self_draft = "Q3_K,Q4_K";
   EXPECT_EQ(SelfDraftOf(options), "Q3_K,Q4_K");
+  options.self_draft = "Q4_0, Q4_0";
+  EXPECT_EQ(SelfDraftOf(options), "Q4_0");
 }
 
 TEST(OwnCopy, GainsByTheBytesOfItsPasses) {
