@@ -85,46 +85,47 @@ void CollectPass(const kernels::Kernels& kernels, Logits& logits, const float* x
 }
 
 // Draws a token from a finished distribution: by the race, or from its running sum.
-class Laws {
+class Distributions {
  public:
-  Laws(int n, const SamplingParameters& parameters, const kernels::Kernels& kernels)
+  Distributions(int n, const SamplingParameters& parameters, const kernels::Kernels& kernels)
       : n_(static_cast<std::size_t>(n)),
-        laws_(kRows * n_),
+        distributions_(kRows * n_),
         sampler_({.parameters = parameters, .end_tokens = {}, .noise = Noise(1, 2)}, n, kernels) {
     const Token first = 0;
     sampler_.Begin({&first, 1}, 1 << 20);
     Logits logits(n);
     for (std::size_t row = 0; row < kRows; ++row)
-      sampler_.Law(logits.Next(), laws_.data() + row * n_);
+      sampler_.Distribution(logits.Next(), distributions_.data() + row * n_);
   }
   const float* Next() {
     row_ = (row_ + 1) % kRows;
     if (sampler_.n_generated() == 1 << 20) sampler_.Pop(1 << 20);
     sampler_.Push(0);  // other noise
-    return laws_.data() + row_ * n_;
+    return distributions_.data() + row_ * n_;
   }
   const sampling::Sampler& sampler() const { return sampler_; }
 
  private:
   std::size_t n_, row_ = 0;
-  AlignedBuffer<float> laws_;
+  AlignedBuffer<float> distributions_;
   sampling::Sampler sampler_;
 };
 
 void Draw(benchmark::State& state, kernels::Isa isa, const SamplingParameters& parameters,
           bool race) {
-  Laws laws(static_cast<int>(state.range(0)), parameters, kernels::KernelsFor(isa));
+  Distributions distributions(static_cast<int>(state.range(0)), parameters,
+                              kernels::KernelsFor(isa));
   const Noise noise(1, 2);
   for (auto _ : state) {
-    const float* p = laws.Next();
-    const sampling::Sampler& s = laws.sampler();
+    const float* p = distributions.Next();
+    const sampling::Sampler& s = distributions.sampler();
     benchmark::DoNotOptimize(race ? s.Race(p)
                                   : s.Draw(p, noise.Uniform(Stream::kResidual, s.position())));
   }
 }
 
 // A whole distribution with these parameters: the cost of a sampled token before it is drawn.
-void Law(benchmark::State& state, kernels::Isa isa, const SamplingParameters& parameters) {
+void Distribution(benchmark::State& state, kernels::Isa isa, const SamplingParameters& parameters) {
   const kernels::Kernels& kernels = kernels::KernelsFor(isa);
   Logits logits(static_cast<int>(state.range(0)));
   sampling::Sampler sampler(
@@ -133,7 +134,7 @@ void Law(benchmark::State& state, kernels::Isa isa, const SamplingParameters& pa
   const Token first = 0;
   sampler.Begin({&first, 1}, 1);
   for (auto _ : state) {
-    sampler.Law(logits.Next(), logits.out());
+    sampler.Distribution(logits.Next(), logits.out());
     benchmark::DoNotOptimize(logits.out());
   }
   Finish(state, logits);
@@ -169,13 +170,13 @@ void Register(kernels::Isa isa) {
   add_draw("race_of_40", few, true);
   add_draw("running_sum", dense, false);
   add_draw("running_sum_of_40", few, false);
-  const auto add_law = [&](const char* name, const SamplingParameters& parameters) {
-    add(name, [isa, parameters](benchmark::State& state) { Law(state, isa, parameters); });
+  const auto add_distribution = [&](const char* name, const SamplingParameters& parameters) {
+    add(name, [isa, parameters](benchmark::State& state) { Distribution(state, isa, parameters); });
   };
-  add_law("law", {.temperature = 0.8F});
-  add_law("law_top_k_40", {.temperature = 0.8F, .top_k = 40});
-  add_law("law_top_p_95", {.temperature = 0.8F, .top_p = 0.95F});
-  add_law("law_min_p_5", {.temperature = 0.8F, .min_p = 0.05F});
+  add_distribution("distribution", {.temperature = 0.8F});
+  add_distribution("distribution_top_k_40", {.temperature = 0.8F, .top_k = 40});
+  add_distribution("distribution_top_p_95", {.temperature = 0.8F, .top_p = 0.95F});
+  add_distribution("distribution_min_p_5", {.temperature = 0.8F, .min_p = 0.05F});
 }
 
 }  // namespace

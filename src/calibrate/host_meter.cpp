@@ -35,17 +35,18 @@ VerifyMeter::VerifyMeter(const verify::Verifier& verifier, sampling::Sampler sam
       scratch_(2 * static_cast<std::size_t>(sampler_.vocabulary())) {
   const auto vocabulary = static_cast<std::size_t>(sampler_.vocabulary());
   if (!sampler_.greedy())
-    laws_ = AlignedBuffer<float>(static_cast<std::size_t>(n_drafts) * vocabulary);
+    distributions_ = AlignedBuffer<float>(static_cast<std::size_t>(n_drafts) * vocabulary);
   // Drafts are the target's own tokens with its own distributions, so no strategy rejects them.
   for (int i = 0; i < n_drafts; ++i) {
     drafts_.push_back(sampler_.Sample(logits.Row(i), scratch_.data()));
     if (!sampler_.greedy())
-      sampler_.Law(logits.Row(i), laws_.data() + static_cast<std::size_t>(i) * vocabulary);
+      sampler_.Distribution(logits.Row(i),
+                            distributions_.data() + static_cast<std::size_t>(i) * vocabulary);
     sampler_.Push(drafts_.back());
   }
   sampler_.Pop(n_drafts);
   proposal_ = {.tokens = drafts_,
-               .q = sampler_.greedy() ? nullptr : laws_.data(),
+               .q = sampler_.greedy() ? nullptr : distributions_.data(),
                .q_stride = static_cast<std::int64_t>(vocabulary)};
 }
 

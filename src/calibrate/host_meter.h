@@ -35,8 +35,8 @@ class VerifyMeter {
   sampling::Sampler sampler_;
   verify::LogitsView logits_;
   std::vector<Token> drafts_;
-  AlignedBuffer<float> laws_;     // [drafts, vocabulary], empty where greedy
-  AlignedBuffer<float> scratch_;  // [2, vocabulary]
+  AlignedBuffer<float> distributions_;  // [drafts, vocabulary], empty where greedy
+  AlignedBuffer<float> scratch_;        // [2, vocabulary]
   round::Proposal proposal_;
 };
 

@@ -196,11 +196,11 @@ class Measurer {
     overhead.draft_barriers = draft_barriers_;
     const int k = std::min({NumberOfDrafts(), subject_.MaxRows() - 1, subject_.most_positions - 1});
     pass.Microseconds(k + 1, 0, true);
-    VerifyMeter judge(parts_.verifier, MakeSampler(k),
-                      {pass.result().logits, pass.result().logits_stride}, k);
+    VerifyMeter verifier_meter(parts_.verifier, MakeSampler(k),
+                               {pass.result().logits, pass.result().logits_stride}, k);
     overhead.verified_rows = k + 1;
-    overhead.verify_us = median([&] { return judge.VerifyMicroseconds(); });
-    overhead.draw_us = median([&] { return judge.DrawMicroseconds(); });
+    overhead.verify_us = median([&] { return verifier_meter.VerifyMicroseconds(); });
+    overhead.draw_us = median([&] { return verifier_meter.DrawMicroseconds(); });
   }
 
   sampling::Sampler MakeSampler(int k) const {

@@ -184,7 +184,7 @@ class DraftSession::Impl {
     drafts.vocabulary_size = vocabulary_;
     const auto n = static_cast<std::size_t>(vocabulary_);
     for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i) {
-      const float* const q = proposal.Law(i);
+      const float* const q = proposal.Distribution(i);
       drafts.probabilities.push_back(q[proposal.tokens[static_cast<std::size_t>(i)]]);
       if (options.distributions) drafts.distributions.insert(drafts.distributions.end(), q, q + n);
     }

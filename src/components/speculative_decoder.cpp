@@ -146,7 +146,8 @@ class SpeculativeDecoder::Impl {
   DraftsView Drafted(const round::Proposal& proposal, const DraftOptions& options) {
     probabilities_.clear();
     for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
-      probabilities_.push_back(proposal.Law(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
+      probabilities_.push_back(
+          proposal.Distribution(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
     return {.tokens = proposal.tokens,
             .probabilities = probabilities_,
             .distributions = parts().RowsOf(proposal, options.distributions ? proposal.q : nullptr),

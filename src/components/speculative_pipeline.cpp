@@ -201,7 +201,8 @@ Result<std::map<std::string, Drafts>> StandaloneSpeculativeDecodingPipeline::Imp
     Drafts& out = drafts[id];
     out.tokens.assign(proposal.tokens.begin(), proposal.tokens.end());
     for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
-      out.probabilities.push_back(proposal.Law(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
+      out.probabilities.push_back(
+          proposal.Distribution(i)[proposal.tokens[static_cast<std::size_t>(i)]]);
     out.vocabulary_size = parts().vocabulary();
     if (options.distributions) out.distributions = Copied(parts().RowsOf(proposal, proposal.q));
     if (options.logits) out.logits = Copied(parts().RowsOf(proposal, proposal.logits));

@@ -262,8 +262,8 @@ class DraftVerification::Impl {
     if (distributions_.size() < size) distributions_ = AlignedBuffer<float>(size);
     Begin(drafter_, input, first);
     for (std::size_t i = 0; i < input.drafts.size(); ++i) {
-      drafter_.Law(input.draft_logits.Row(static_cast<int>(i)).data(),
-                   distributions_.data() + i * static_cast<std::size_t>(vocabulary_));
+      drafter_.Distribution(input.draft_logits.Row(static_cast<int>(i)).data(),
+                            distributions_.data() + i * static_cast<std::size_t>(vocabulary_));
       drafter_.Push(input.drafts[i]);
     }
   }

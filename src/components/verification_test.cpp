@@ -10,7 +10,7 @@
 #include <random>
 
 #include "foretoken/verifier.h"
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 
 namespace foretoken {
 namespace {
@@ -294,7 +294,7 @@ TEST(Verification, KeepsTheTargetsDistribution) {
     for (const float top_p : {1.0f, 0.8f}) {
       SamplingParameters sampling;
       sampling.top_p = top_p;
-      const auto want = verify::Buckets(sampling::ReferenceLaw(row, sampling));
+      const auto want = verify::Buckets(sampling::ReferenceDistribution(row, sampling));
       const auto chi_square = [&](VerificationOptions options) {
         options.sampling = sampling;
         return sampling::ChiSquare(Kept(options, row, drafts.q, kRounds), want);
@@ -328,11 +328,11 @@ TEST(Verification, TheDraftersLogitsStandForItsDistribution) {
     std::vector<std::int32_t> drafts;
     std::mt19937 engine(seed);
     for (int d = 0; d < 2; ++d) {
-      const auto law = sampling::ReferenceLaw(
+      const auto distribution = sampling::ReferenceDistribution(
           {own.begin() + d * kVocabulary, own.begin() + (d + 1) * kVocabulary},
           *options.draft_sampling);
-      q.insert(q.end(), law.begin(), law.end());
-      std::discrete_distribution<std::int32_t> draw(law.begin(), law.end());
+      q.insert(q.end(), distribution.begin(), distribution.end());
+      std::discrete_distribution<std::int32_t> draw(distribution.begin(), distribution.end());
       drafts.push_back(draw(engine));
     }
     VerificationInput input{.position = 7 * i,

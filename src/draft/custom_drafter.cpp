@@ -29,8 +29,8 @@ class CustomDrafter::Sequence final : public DraftProposal {
     drafts_.reserve(max_draft_);
     drawn_.reserve(max_draft_);
     // Pages that no distribution is written to take no memory.
-    if (owner.reports_laws_)
-      laws_ =
+    if (owner.reports_distributions_)
+      distributions_ =
           AlignedBuffer<float>(max_draft_ * static_cast<std::size_t>(owner.settings_.vocabulary));
   }
 
@@ -60,14 +60,14 @@ class CustomDrafter::Sequence final : public DraftProposal {
   round::Proposal Finish() noexcept {
     left_ = 0;
     text_.resize(begin_);
-    const bool laws = std::find(drawn_.begin(), drawn_.end(), true) != drawn_.end();
-    for (std::size_t i = 0; laws && i < drafts_.size(); ++i)
+    const bool distributions = std::find(drawn_.begin(), drawn_.end(), true) != drawn_.end();
+    for (std::size_t i = 0; distributions && i < drafts_.size(); ++i)
       if (!drawn_[i]) {
-        std::fill_n(Law(i), vocabulary(), 0.0f);
-        Law(i)[drafts_[i]] = 1;
+        std::fill_n(Distribution(i), vocabulary(), 0.0f);
+        Distribution(i)[drafts_[i]] = 1;
       }
     return {.tokens = drafts_,
-            .q = laws ? laws_.data() : nullptr,
+            .q = distributions ? distributions_.data() : nullptr,
             .q_stride = owner_.settings_.vocabulary,
             .logits = shown_ ? logits_.data() : nullptr};
   }
@@ -89,16 +89,16 @@ class CustomDrafter::Sequence final : public DraftProposal {
     return true;
   }
 
-  std::int32_t Draw(std::span<const float> law) override {
+  std::int32_t Draw(std::span<const float> distribution) override {
     double sum = 0;
-    if (left_ == 0 || !Check(law, sum)) return kNoToken;
-    if (draft_p_min_ > 0 && kernels().max(law.data(), n()) < draft_p_min_) {
+    if (left_ == 0 || !Check(distribution, sum)) return kNoToken;
+    if (draft_p_min_ > 0 && kernels().max(distribution.data(), n()) < draft_p_min_) {
       left_ = 0;
       return kNoToken;
     }
-    if (greedy_) return Add(kernels().argmax(law.data(), n()), false);
-    float* const q = Law(drafts_.size());
-    std::copy(law.begin(), law.end(), q);
+    if (greedy_) return Add(kernels().argmax(distribution.data(), n()), false);
+    float* const q = Distribution(drafts_.size());
+    std::copy(distribution.begin(), distribution.end(), q);
     if (std::abs(sum - 1) > kRounding) kernels().scale(q, n(), static_cast<float>(1 / sum));
     return Add(Drawn(q), true);
   }
@@ -117,7 +117,7 @@ class CustomDrafter::Sequence final : public DraftProposal {
   std::size_t vocabulary() const { return static_cast<std::size_t>(owner_.settings_.vocabulary); }
   int n() const { return owner_.settings_.vocabulary; }
   const kernels::Kernels& kernels() const { return *owner_.settings_.kernels; }
-  float* Law(std::size_t i) noexcept { return laws_.data() + i * vocabulary(); }
+  float* Distribution(std::size_t i) noexcept { return distributions_.data() + i * vocabulary(); }
 
   Token Add(Token token, bool drawn) {
     drafts_.push_back(token);
@@ -129,21 +129,21 @@ class CustomDrafter::Sequence final : public DraftProposal {
   }
 
   // A draft ends before it would draw from an invalid distribution, so no drawn token is dropped.
-  bool Check(std::span<const float> law, double& sum) {
-    sum = law.size() == vocabulary() ? SumOf(law) : 0;
-    if (!owner_.reports_laws_) {
+  bool Check(std::span<const float> distribution, double& sum) {
+    sum = distribution.size() == vocabulary() ? SumOf(distribution) : 0;
+    if (!owner_.reports_distributions_) {
       owner_.Report(
-          Fault::kNoLaws,
+          Fault::kNoDistributions,
           "it draws and does not report distributions, so its drafts end before the first draw; "
           "let ReportsDistributions return true");
-    } else if (law.size() != vocabulary()) {
-      owner_.Report(Fault::kLaw,
+    } else if (distribution.size() != vocabulary()) {
+      owner_.Report(Fault::kDistribution,
                     fmt::format("a distribution has {} probabilities, so its drafts end before "
                                 "it; give one for each of the {} tokens",
-                                law.size(), vocabulary()));
+                                distribution.size(), vocabulary()));
     } else if (!(std::abs(sum - 1) <= kSumTolerance)) {
       owner_.Report(
-          Fault::kLaw,
+          Fault::kDistribution,
           fmt::format("a distribution sums to {:.6g} or has values that are not probabilities, so "
                       "its drafts end before it; normalise it",
                       sum));
@@ -155,9 +155,9 @@ class CustomDrafter::Sequence final : public DraftProposal {
   }
 
   // The sum of the values, or NaN if one of them is not a probability.
-  double SumOf(std::span<const float> law) const {
-    const bool good = kernels().collect_at_least(law.data(), n(), 0.0f, nullptr, 0) == n();
-    return good ? kernels().sum(law.data(), n()) : NAN;
+  double SumOf(std::span<const float> distribution) const {
+    const bool good = kernels().collect_at_least(distribution.data(), n(), 0.0f, nullptr, 0) == n();
+    return good ? kernels().sum(distribution.data(), n()) : NAN;
   }
 
   Token Drawn(const float* q) const noexcept {
@@ -172,9 +172,9 @@ class CustomDrafter::Sequence final : public DraftProposal {
   const std::size_t max_draft_;
   bool greedy_ = false;
   std::vector<Token> end_tokens_, text_, drafts_;
-  std::vector<bool> drawn_;      // [drafts]: from a distribution
-  AlignedBuffer<float> laws_;    // [max_draft, vocabulary]
-  AlignedBuffer<float> logits_;  // [max_draft, vocabulary], as the drafter showed them
+  std::vector<bool> drawn_;             // [drafts]: from a distribution
+  AlignedBuffer<float> distributions_;  // [max_draft, vocabulary]
+  AlignedBuffer<float> logits_;         // [max_draft, vocabulary], as the drafter showed them
   bool wants_logits_ = false, shown_ = false;
   Noise noise_;
   Stream stream_ = Stream::kDraft;
@@ -187,7 +187,7 @@ CustomDrafter::CustomDrafter(std::shared_ptr<foretoken::Drafter> drafter,
                              const CustomSettings& settings)
     : drafter_(std::move(drafter)),
       name_(drafter_->name()),
-      reports_laws_(drafter_->ReportsDistributions()),
+      reports_distributions_(drafter_->ReportsDistributions()),
       settings_(settings),
       sequences_(static_cast<std::size_t>(settings.max_sequences)) {
   for (auto& sequence : sequences_) sequence = std::make_unique<Sequence>(*this);

@@ -36,7 +36,7 @@ class CustomDrafter final : public Drafter {
   ~CustomDrafter() override;
 
   std::string_view name() const override { return name_; }
-  bool ReportsDistributions() const override { return reports_laws_; }
+  bool ReportsDistributions() const override { return reports_distributions_; }
   // The sequences of the program's drafter that it uses from now on: those from lease.sequence() on.
   // REQUIRES: no text runs.
   void Use(SequenceLease lease) noexcept { lease_ = std::move(lease); }
@@ -55,7 +55,7 @@ class CustomDrafter final : public Drafter {
   std::int64_t faults() const { return faults_; }
 
  private:
-  enum class Fault { kToken, kLaw, kNoLaws, kException };
+  enum class Fault { kToken, kDistribution, kNoDistributions, kException };
   class Sequence;
 
   int NumberOf(SeqId seq) const noexcept { return lease_.sequence() + seq; }
@@ -68,7 +68,7 @@ class CustomDrafter final : public Drafter {
 
   const std::shared_ptr<foretoken::Drafter> drafter_;
   const std::string name_;
-  const bool reports_laws_;
+  const bool reports_distributions_;
   const CustomSettings settings_;
   SequenceLease lease_;
   std::vector<std::unique_ptr<Sequence>> sequences_;

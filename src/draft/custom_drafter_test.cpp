@@ -19,9 +19,9 @@ using Rule = std::function<void(DraftProposal&)>;
 
 class Own final : public foretoken::Drafter {
  public:
-  Own(Rule rule, bool laws) : rule_(std::move(rule)), laws_(laws) {}
+  Own(Rule rule, bool distributions) : rule_(std::move(rule)), distributions_(distributions) {}
   std::string_view name() const override { return "own"; }
-  bool ReportsDistributions() const override { return laws_; }
+  bool ReportsDistributions() const override { return distributions_; }
   void Begin(const DrafterText& request) override { begun.push_back(request.sequence); }
   void Propose(int, DraftProposal& proposal) override { rule_(proposal); }
   void Observe(const DrafterRound& round) override {
@@ -38,7 +38,7 @@ class Own final : public foretoken::Drafter {
 
  private:
   Rule rule_;
-  bool laws_;
+  bool distributions_;
 };
 
 struct CustomBench {
@@ -46,8 +46,8 @@ struct CustomBench {
   std::vector<std::string> faults;
   std::unique_ptr<CustomDrafter> drafter;
 
-  explicit CustomBench(Rule rule, bool laws = false)
-      : own(std::make_shared<Own>(std::move(rule), laws)) {
+  explicit CustomBench(Rule rule, bool distributions = false)
+      : own(std::make_shared<Own>(std::move(rule), distributions)) {
     drafter = std::make_unique<CustomDrafter>(
         own, CustomSettings{.max_sequences = 2,
                             .vocabulary = kCustomVocabulary,
@@ -131,22 +131,23 @@ TEST(CustomDrafter, NeverTakesMoreDraftsThanThereIsRoomFor) {
   EXPECT_TRUE(bench.faults.empty());
 }
 
-const std::vector<float> kLaw = {.1f, .2f, .3f, .4f, 0, 0};
+const std::vector<float> kDistribution = {.1f, .2f, .3f, .4f, 0, 0};
 
-TEST(CustomDrafter, DrawsFromTheLawThatItReports) {
+TEST(CustomDrafter, DrawsFromTheDistributionThatItReports) {
   std::vector<double> counts(kCustomVocabulary);
-  CustomBench bench([](DraftProposal& p) { p.Draw(kLaw); }, true);
+  CustomBench bench([](DraftProposal& p) { p.Draw(kDistribution); }, true);
   constexpr int kDraws = 20000;
   for (int seed = 0; seed < kDraws; ++seed) {
     bench.Start(1, static_cast<std::uint64_t>(seed));
     const auto proposal = bench.Ask(4);
     ASSERT_EQ(proposal.length(), 1);
-    for (std::size_t i = 0; i < kLaw.size(); ++i) ASSERT_NEAR(proposal.Law(0)[i], kLaw[i], 1e-6f);
+    for (std::size_t i = 0; i < kDistribution.size(); ++i)
+      ASSERT_NEAR(proposal.Distribution(0)[i], kDistribution[i], 1e-6f);
     ++counts[static_cast<std::size_t>(proposal.tokens[0])];
   }
   double right = 0, wrong = 0;  // chi-square, of 3 degrees of freedom
   for (std::size_t i = 0; i < 4; ++i) {
-    const double expected = kDraws * static_cast<double>(kLaw[i]), even = kDraws / 4.0;
+    const double expected = kDraws * static_cast<double>(kDistribution[i]), even = kDraws / 4.0;
     right += std::pow(counts[i] - expected, 2) / expected;
     wrong += std::pow(counts[i] - even, 2) / even;
   }
@@ -159,43 +160,43 @@ TEST(CustomDrafter, DrawsFromTheLawThatItReports) {
 // was given, so equal distributions give equal tokens. Other noise gives other tokens.
 TEST(CustomDrafter, SharesTheTargetsRaceWhereItsNoiseIsShared) {
   const auto& kernels = kernels::KernelsFor(kernels::AvailableIsas().back());
-  CustomBench bench([](DraftProposal& p) { p.Draw(kLaw); }, true);
+  CustomBench bench([](DraftProposal& p) { p.Draw(kDistribution); }, true);
   int others = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     bench.Start(1, seed, 0, Stream::kTarget);
     const auto want =
-        sampling::DrawByRace(kLaw.data(), kCustomVocabulary, Noise(seed, 0), 2, kernels);
+        sampling::DrawByRace(kDistribution.data(), kCustomVocabulary, Noise(seed, 0), 2, kernels);
     const auto proposal = bench.Ask(1);
     ASSERT_EQ(proposal.tokens[0], want);
-    ASSERT_TRUE(std::equal(kLaw.begin(), kLaw.end(), proposal.q));
+    ASSERT_TRUE(std::equal(kDistribution.begin(), kDistribution.end(), proposal.q));
     bench.Start(1, seed);
     others += bench.Tokens(1)[0] != want;
   }
   EXPECT_GT(others, 250);
 }
 
-TEST(CustomDrafter, KeepsCopiesOfLawsAndOneHotOnesOfCertainDraftsAmongThem) {
+TEST(CustomDrafter, KeepsCopiesOfDistributionsAndOneHotOnesOfCertainDraftsAmongThem) {
   CustomBench bench(
       [](DraftProposal& p) {
         p.Push(4);
-        std::vector<float> law = kLaw;
-        p.Draw(law);
-        law.assign(law.size(), -1);
+        std::vector<float> distribution = kDistribution;
+        p.Draw(distribution);
+        distribution.assign(distribution.size(), -1);
       },
       true);
   bench.Start();
   const auto proposal = bench.Ask(4);
   ASSERT_EQ(proposal.length(), 2);
   for (int i = 0; i < kCustomVocabulary; ++i) {
-    EXPECT_EQ(proposal.Law(0)[i], i == 4 ? 1.0f : 0.0f);
-    EXPECT_NEAR(proposal.Law(1)[i], kLaw[static_cast<std::size_t>(i)], 1e-6f);
+    EXPECT_EQ(proposal.Distribution(0)[i], i == 4 ? 1.0f : 0.0f);
+    EXPECT_NEAR(proposal.Distribution(1)[i], kDistribution[static_cast<std::size_t>(i)], 1e-6f);
   }
 }
 
 TEST(CustomDrafter, AtTemperatureZeroADrawIsTheMostProbableTokenAndCertain) {
   CustomBench bench(
       [](DraftProposal& p) {
-        while (p.left() > 0) p.Draw(kLaw);
+        while (p.left() > 0) p.Draw(kDistribution);
       },
       true);
   bench.Start(0);
@@ -205,28 +206,28 @@ TEST(CustomDrafter, AtTemperatureZeroADrawIsTheMostProbableTokenAndCertain) {
   EXPECT_EQ(proposal.q, nullptr);
 }
 
-TEST(CustomDrafter, StopsBeforeALawBelowTheLeastProbability) {
-  CustomBench bench([](DraftProposal& p) { EXPECT_EQ(p.Draw(kLaw), kNoToken); }, true);
+TEST(CustomDrafter, StopsBeforeADistributionBelowTheLeastProbability) {
+  CustomBench bench([](DraftProposal& p) { EXPECT_EQ(p.Draw(kDistribution), kNoToken); }, true);
   bench.Start(1, 0, 0.5f);
   EXPECT_TRUE(bench.Tokens(4).empty());
   EXPECT_TRUE(bench.faults.empty());
 }
 
-TEST(CustomDrafter, ADraftEndsBeforeALawThatIsNone) {
-  const std::vector<std::vector<float>> laws = {{},
-                                                {.5f, .5f},
-                                                {.5f, .5f, .5f, 0, 0, 0},
-                                                {1.5f, -.5f, 0, 0, 0, 0},
-                                                {NAN, 1, 0, 0, 0, 0},
-                                                {INFINITY, 0, 0, 0, 0, 0},
-                                                {0, 0, 0, 0, 0, 0},
-                                                {1, 0, 0, 0, 0, 0, 0}};
-  for (const auto& law : laws) {
+TEST(CustomDrafter, ADraftEndsBeforeADistributionThatIsNone) {
+  const std::vector<std::vector<float>> distributions = {{},
+                                                         {.5f, .5f},
+                                                         {.5f, .5f, .5f, 0, 0, 0},
+                                                         {1.5f, -.5f, 0, 0, 0, 0},
+                                                         {NAN, 1, 0, 0, 0, 0},
+                                                         {INFINITY, 0, 0, 0, 0, 0},
+                                                         {0, 0, 0, 0, 0, 0},
+                                                         {1, 0, 0, 0, 0, 0, 0}};
+  for (const auto& distribution : distributions) {
     CustomBench bench(
         [&](DraftProposal& p) {
-          p.Draw(kLaw);
-          EXPECT_EQ(p.Draw(law), kNoToken);
-          EXPECT_EQ(p.Draw(kLaw), kNoToken);
+          p.Draw(kDistribution);
+          EXPECT_EQ(p.Draw(distribution), kNoToken);
+          EXPECT_EQ(p.Draw(kDistribution), kNoToken);
         },
         true);
     bench.Start();
@@ -235,8 +236,8 @@ TEST(CustomDrafter, ADraftEndsBeforeALawThatIsNone) {
   }
 }
 
-TEST(CustomDrafter, ALawFromADrafterThatReportsNoneIsRefused) {
-  CustomBench bench([](DraftProposal& p) { EXPECT_EQ(p.Draw(kLaw), kNoToken); });
+TEST(CustomDrafter, ADistributionFromADrafterThatReportsNoneIsRefused) {
+  CustomBench bench([](DraftProposal& p) { EXPECT_EQ(p.Draw(kDistribution), kNoToken); });
   bench.Start();
   EXPECT_TRUE(bench.Tokens(4).empty());
   ASSERT_EQ(bench.faults.size(), 1u);

@@ -44,14 +44,14 @@ void Referee::Record(int n, bool drafted, int tokens, double us) noexcept {
     m.with.Forget();
     m.until_review = kTrial;
   } else if (!drafted && m.comparing > 0) {
-    if (--m.comparing == 0) Judge(m);
+    if (--m.comparing == 0) Decide(m);
   } else if (drafted && --m.until_review <= 0) {
     m.without.Forget();
     m.comparing = kComparison;
   }
 }
 
-void Referee::Judge(Match& m) noexcept {
+void Referee::Decide(Match& m) noexcept {
   if (m.with.rate() < m.without.rate()) {
     m.suspended = m.suspension;
     m.suspension = std::min(kLongestWait, 2 * m.suspension);

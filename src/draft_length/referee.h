@@ -40,7 +40,7 @@ class Referee {
     int comparing = 0;                   // plain passes left in a review
     int suspended = 0, suspension = 0;   // plain passes left; the length of the next suspension
   };
-  void Judge(Match& m) noexcept;
+  void Decide(Match& m) noexcept;
 
   std::vector<Match> matches_;  // [max_sequences + 1], by sequences
 };

@@ -74,7 +74,7 @@ TEST_P(Record, HoldsWhatTheStatisticsCount) {
         seen.drafted += static_cast<std::int64_t>(round.drafts.size());
         seen.accepted += std::min(round.accepted, round.committed);
         if (temperature > 0) continue;
-        // The greedy law is certain, and so is the verdict.
+        // The greedy distribution is certain, and so is the verdict.
         for (int i = 0; i < round.accepted; ++i) EXPECT_EQ(round.p[static_cast<std::size_t>(i)], 1);
         if (round.kind == "recovered") {
           EXPECT_EQ(round.p[static_cast<std::size_t>(round.accepted)], 0);

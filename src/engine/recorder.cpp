@@ -59,9 +59,9 @@ void Recorder::ReadDistributions(const PassPlan& plan, const Proposals& drafts,
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const PlannedSequence& planned = plan.entries[i];
     if (!planned.decodes) continue;
-    recorder_->ReadLaws(planned.seq, drafts.entries[i].proposal,
-                        {result.Logits(pass.entries[i].first_logit), result.logits_stride},
-                        sequences.At(planned.seq).sampler, scratch_.data());
+    recorder_->ReadDistributions(planned.seq, drafts.entries[i].proposal,
+                                 {result.Logits(pass.entries[i].first_logit), result.logits_stride},
+                                 sequences.At(planned.seq).sampler, scratch_.data());
   }
 }
 

@@ -370,21 +370,21 @@ float NearExponential(std::uint32_t word) {
 
 // Distributions as a race meets them: dense ones, with a tail, with few tokens, with one token,
 // with ever likelier tokens, and vectors that are no distribution but must do no harm.
-std::vector<Numbers> RaceLaws(int n) {
+std::vector<Numbers> RaceDistributions(int n) {
   const auto size = static_cast<std::size_t>(n);
   const auto seed = static_cast<std::uint32_t>(n);
   const float specials[] = {0.0f, -0.0f, 1e-40f, 0x1p-149f, -1.0f, kNan, 1.0f};
-  std::vector<Numbers> laws = {Probabilities(n, seed), Numbers(size, 1.0f / static_cast<float>(n)),
-                               Spiced(size, seed, specials), Numbers(size, 0x1p-149f),
-                               Numbers(size, 0.0f)};
+  std::vector<Numbers> distributions = {
+      Probabilities(n, seed), Numbers(size, 1.0f / static_cast<float>(n)),
+      Spiced(size, seed, specials), Numbers(size, 0x1p-149f), Numbers(size, 0.0f)};
   Numbers peaked = Normal(size, seed + 1, 12.0f), few(size, 0.0f), growing(size);
   for (float& v : peaked) v = std::exp(v - 30.0f);
   for (std::size_t i = seed % 7; i < size; i += 1 + size / 5) few[i] = 0.2f;
   for (std::size_t i = 0; i < size; ++i)
     growing[i] = std::exp(80.0f * (static_cast<float>(i) / static_cast<float>(size) - 1.0f));
-  for (const Numbers& law : {peaked, few, growing}) laws.push_back(law);
-  if (n > 0) laws.emplace_back(size, 0.0f), laws.back()[size / 2] = 1.0f;
-  return laws;
+  for (const Numbers& distribution : {peaked, few, growing}) distributions.push_back(distribution);
+  if (n > 0) distributions.emplace_back(size, 0.0f), distributions.back()[size / 2] = 1.0f;
+  return distributions;
 }
 
 TEST(Race, TakesTheLowestScoreOfTheDefinition) {
@@ -415,7 +415,7 @@ TEST(Race, AgreesInAllTables) {
   std::vector<int> sizes = {1000, 4099, 128256};
   for (int n = 0; n <= 130; ++n) sizes.push_back(n);
   for (const int n : sizes) {
-    for (const Numbers& p : RaceLaws(n)) {
+    for (const Numbers& p : RaceDistributions(n)) {
       for (std::uint32_t number = 0; number < (n < 2000 ? 20u : 2u); ++number) {
         const std::int32_t winner = Scalar().race(p.data(), 0, n, NoiseOf(number)).token;
         const bool any = std::any_of(p.begin(), p.end(), [](float v) { return v > 0; });
@@ -459,21 +459,21 @@ TEST(Race, GivesTiesToTheLowestToken) {
 // The chi-square statistic of the winners over the tokens of p, [n], in bins of equal width.
 double RaceChiSquare(const Numbers& p, std::size_t n_bins, std::uint32_t draws,
                      const std::function<std::int32_t(const RaceNoise&)>& race) {
-  std::vector<double> law(n_bins), seen(n_bins);
+  std::vector<double> distribution(n_bins), seen(n_bins);
   double sum = 0;
   for (const float v : p) sum += static_cast<double>(v);
   for (std::size_t x = 0; x < p.size(); ++x)
-    law[x * n_bins / p.size()] += static_cast<double>(p[x]) / sum;
+    distribution[x * n_bins / p.size()] += static_cast<double>(p[x]) / sum;
   for (std::uint32_t i = 0; i < draws; ++i)
     ++seen[static_cast<std::size_t>(race({{i, 1, 5}, {11, 0}})) * n_bins / p.size()];
   double chi_square = 0;
   for (std::size_t bin = 0; bin < n_bins; ++bin)
-    if (const double expected = law[bin] * draws; expected > 0)
+    if (const double expected = distribution[bin] * draws; expected > 0)
       chi_square += (seen[bin] - expected) * (seen[bin] - expected) / expected;
   return chi_square;
 }
 
-TEST(Race, DrawsFromTheLaw) {
+TEST(Race, DrawsFromTheDistribution) {
   const Kernels& kernels = KernelsFor(AvailableIsas().back());
   Numbers few = {0.28f, 0.20f, 0.0f, 0.13f, 0.10f, 0.07f, 0.12f, 0.1f};
   const auto race = [&](const Numbers& p) {

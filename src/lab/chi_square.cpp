@@ -69,7 +69,7 @@ double ChiSquareTail(double x, int degrees) {
   return half < a + 1 ? 1 - LowerBySeries(a, half) : UpperByFraction(a, half);
 }
 
-Comparability CompareLaws(const Counts& a, const Counts& b) {
+Comparability CompareDistributions(const Counts& a, const Counts& b) {
   const std::vector<Cell> cells = CellsOf(a, b);
   double n_a = 0, n_b = 0;
   for (const Cell& cell : cells) {

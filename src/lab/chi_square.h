@@ -22,6 +22,6 @@ struct Comparability {
 
 // Pearson's test of homogeneity. Outcomes that both sets together have less than 10 times share one
 // cell, so that each cell is expected to hold at least 5 for sets of equal size.
-Comparability CompareLaws(const Counts& a, const Counts& b);
+Comparability CompareDistributions(const Counts& a, const Counts& b);
 
 }  // namespace foretoken::lab

@@ -10,15 +10,15 @@
 namespace foretoken::lab {
 namespace {
 
-Counts Sample(const std::vector<double>& law, int n, unsigned seed) {
+Counts Sample(const std::vector<double>& distribution, int n, unsigned seed) {
   std::mt19937 random(seed);
-  std::discrete_distribution<int> draw(law.begin(), law.end());
+  std::discrete_distribution<int> draw(distribution.begin(), distribution.end());
   Counts counts;
   for (int i = 0; i < n; ++i) ++counts[draw(random)];
   return counts;
 }
 
-const std::vector<double> kLaw = {0.4, 0.3, 0.2, 0.05, 0.04, 0.01};
+const std::vector<double> kDistribution = {0.4, 0.3, 0.2, 0.05, 0.04, 0.01};
 const std::vector<double> kNear = {0.42, 0.28, 0.2, 0.05, 0.04, 0.01};  // two hundredths moved
 
 TEST(ChiSquareTail, IsTheComplementaryErrorFunctionForOneDegree) {
@@ -48,34 +48,34 @@ TEST(ChiSquareTail, IsOneAtNothingAndFalls) {
   }
 }
 
-TEST(CompareLaws, IsPearsonsStatistic) {
+TEST(CompareDistributions, IsPearsonsStatistic) {
   // Two cells, equal sizes: (60-40)^2/100 + (40-60)^2/100 = 8, one degree.
-  const Comparability result = CompareLaws({{1, 60}, {2, 40}}, {{1, 40}, {2, 60}});
+  const Comparability result = CompareDistributions({{1, 60}, {2, 40}}, {{1, 40}, {2, 60}});
   EXPECT_NEAR(result.statistic, 8, 1e-12);
   EXPECT_EQ(result.degrees, 1);
   EXPECT_NEAR(result.p, std::erfc(2), 1e-12);
-  EXPECT_NEAR(CompareLaws({{1, 30}, {2, 20}}, {{1, 300}, {2, 200}}).statistic, 0, 1e-12);
+  EXPECT_NEAR(CompareDistributions({{1, 30}, {2, 20}}, {{1, 300}, {2, 200}}).statistic, 0, 1e-12);
 }
 
-TEST(CompareLaws, PutsRareOutcomesIntoOneCell) {
+TEST(CompareDistributions, PutsRareOutcomesIntoOneCell) {
   Counts a{{0, 500}}, b{{0, 500}};
   for (int i = 1; i <= 40; ++i) (i % 2 ? a : b)[i] = 1;
-  EXPECT_EQ(CompareLaws(a, b).degrees, 1);
-  EXPECT_EQ(CompareLaws({{0, 500}, {1, 2}}, {{0, 500}}).degrees, 0);  // too few for a cell
-  EXPECT_EQ(CompareLaws({}, {}).degrees, 0);
+  EXPECT_EQ(CompareDistributions(a, b).degrees, 1);
+  EXPECT_EQ(CompareDistributions({{0, 500}, {1, 2}}, {{0, 500}}).degrees, 0);  // too few for a cell
+  EXPECT_EQ(CompareDistributions({}, {}).degrees, 0);
 }
 
-TEST(CompareLaws, PValuesOfOneLawAreEvenAndThoseOfTwoAreSmall) {
+TEST(CompareDistributions, PValuesOfOneDistributionAreEvenAndThoseOfTwoAreSmall) {
   int below = 0, control = 0;
   constexpr int kTrials = 400, kSamples = 4000;
   for (unsigned trial = 0; trial < kTrials; ++trial) {
-    const Counts a = Sample(kLaw, kSamples, 2 * trial);
-    below += CompareLaws(a, Sample(kLaw, kSamples, 2 * trial + 1)).p < 0.1;
-    control += CompareLaws(a, Sample(kNear, kSamples, 2 * trial + 1)).p < 0.1;
+    const Counts a = Sample(kDistribution, kSamples, 2 * trial);
+    below += CompareDistributions(a, Sample(kDistribution, kSamples, 2 * trial + 1)).p < 0.1;
+    control += CompareDistributions(a, Sample(kNear, kSamples, 2 * trial + 1)).p < 0.1;
   }
   EXPECT_NEAR(below, 0.1 * kTrials, 5 * std::sqrt(0.09 * kTrials));
   EXPECT_GT(control, kTrials / 4);  // would be a tenth
-  EXPECT_LT(CompareLaws(Sample(kLaw, 40000, 1), Sample(kNear, 40000, 2)).p, 1e-4);
+  EXPECT_LT(CompareDistributions(Sample(kDistribution, 40000, 1), Sample(kNear, 40000, 2)).p, 1e-4);
 }
 
 }  // namespace

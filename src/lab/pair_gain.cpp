@@ -192,10 +192,10 @@ std::vector<double> SurvivalOf(const SpeculationStats& stats, int n) {
   std::vector<double> survival;
   double conditional = 0, product = 1;
   for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
-    const bool judged =
+    const bool known =
         i < stats.verified_per_position.size() && stats.verified_per_position[i] > 0;
-    if (!judged && i == 0) return {};
-    if (judged)
+    if (!known && i == 0) return {};
+    if (known)
       conditional = static_cast<double>(stats.accepted_per_position[i]) /
                     static_cast<double>(stats.verified_per_position[i]);
     survival.push_back(product *= conditional);

@@ -176,7 +176,7 @@ TEST(BreakEven, IsWhereOneDraftJustPays) {
   EXPECT_TRUE(BreakEven(Cheap(50), 8));
 }
 
-TEST(Survival, MultipliesWhatWasJudged) {
+TEST(Survival, MultipliesWhatWasVerified) {
   SpeculationStats stats;
   stats.verified_per_position = {10, 8, 4, 0};
   stats.accepted_per_position = {8, 4, 2, 0};

@@ -27,7 +27,7 @@ struct Proposal {
   Proposal Part(int first, int n) const {
     Proposal part = *this;
     part.tokens = tokens.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n));
-    if (q != nullptr) part.q = Law(first);
+    if (q != nullptr) part.q = Distribution(first);
     if (raw_logits != nullptr) part.raw_logits += first;
     if (logits != nullptr) part.logits += first * q_stride;
     return part;
@@ -35,7 +35,7 @@ struct Proposal {
 
   int length() const { return static_cast<int>(tokens.size()); }
   // Without q each draft is certain: its distribution is one-hot.
-  const float* Law(int i) const { return q == nullptr ? nullptr : q + i * q_stride; }
+  const float* Distribution(int i) const { return q == nullptr ? nullptr : q + i * q_stride; }
 };
 
 }  // namespace foretoken::round

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sampling/law_testing.h"
+#include "sampling/distribution_testing.h"
 
 namespace foretoken::sampling {
 namespace {

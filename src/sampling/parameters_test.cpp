@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "foretoken/request.h"
-#include "sampling/law_testing.h"
+#include "sampling/distribution_testing.h"
 
 namespace foretoken {
 namespace {

@@ -23,7 +23,7 @@ kernels::RaceNoise RaceNoiseOf(const Noise& noise, Pos position) {
 
 Token DrawByUniform(const float* p, int n, double u, const kernels::Kernels& kernels) noexcept {
   const Token token = kernels.find_cumulative(p, n, u * kernels.sum(p, n));
-  return std::max(token, Token{0});  // -1 for a p of zeros, which Sampler::Law never gives
+  return std::max(token, Token{0});  // -1 for a p of zeros, which Sampler::Distribution never gives
 }
 
 Token DrawByRace(const float* p, int n, const Noise& noise, Pos position,
@@ -152,7 +152,7 @@ Token Sampler::Fallback(const float* logits) noexcept {
   return kernels_->argmax(logits, vocabulary_);  // the vocabulary cannot spell the required text
 }
 
-void Sampler::Law(const LogitsRow& row, float* p) noexcept {
+void Sampler::Distribution(const LogitsRow& row, float* p) noexcept {
   FORETOKEN_DCHECK(row.chosen == kNoToken);
   const float *const logits = row.logits, *x = logits;
   if (EditsLogits()) {
@@ -217,10 +217,10 @@ Token Sampler::DrawResidual(const float* p, const float* q, Token drafted, doubl
   return kernels_->find_cumulative(r, vocabulary_, u * mass);
 }
 
-Token Sampler::Sample(const LogitsRow& row, float* law) noexcept {
+Token Sampler::Sample(const LogitsRow& row, float* distribution) noexcept {
   if (greedy() || row.chosen != kNoToken) return Argmax(row);
-  Law(row, law);
-  return Race(law);
+  Distribution(row, distribution);
+  return Race(distribution);
 }
 
 }  // namespace foretoken::sampling

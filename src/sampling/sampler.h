@@ -4,11 +4,11 @@
 //
 // A Sampler belongs to one request. Its only state is the text so far (prompt and committed
 // tokens), a stack: a verifier pushes drafts and pops them again, so a rejected branch leaves
-// nothing behind. Law and Argmax are pure functions of (logits, text). Drafters use samplers of
+// nothing behind. Distribution and Argmax are pure functions of (logits, text). Drafters use samplers of
 // their own with their own parameters.
 //
-// One thread at a time. The constructor and Begin reserve all memory. Law costs a few vectorised
-// passes over the vocabulary. The request's own processors run inside Law and Argmax; if they leave
+// One thread at a time. The constructor and Begin reserve all memory. Distribution costs a few vectorised
+// passes over the vocabulary. The request's own processors run inside Distribution and Argmax; if they leave
 // NaN or +infinity, that is recorded (TakeProcessorFault).
 #pragma once
 
@@ -97,7 +97,7 @@ class Sampler {
   // that it allows). If a logit is +inf, the first such token has probability 1. Argmax handles
   // these cases alike. p must not overlap logits. REQUIRES: the row
   // is whole; not greedy().
-  void Law(const LogitsRow& row, float* p) noexcept;
+  void Distribution(const LogitsRow& row, float* p) noexcept;
 
   // The most probable token after penalties, bias, masks and the request's processors; of equal
   // ones the lowest id.
@@ -127,9 +127,9 @@ class Sampler {
   Token DrawResidual(const float* p, const float* q, Token drafted, double u,
                      float* r) const noexcept;
 
-  // What plain decoding commits here: Argmax if greedy, else the winner of the Race over Law. `law`
+  // What plain decoding commits here: Argmax if greedy, else the winner of the Race over Distribution. `distribution`
   // is scratch of the vocabulary's size and contains the distribution afterwards (unless greedy).
-  Token Sample(const LogitsRow& row, float* law) noexcept;
+  Token Sample(const LogitsRow& row, float* distribution) noexcept;
 
   // How Sample (samples) or Argmax chooses its token behind n_more more tokens of text, if it needs
   // nothing but a best column or a race over the row. kNone: it edits or filters the row, or draws

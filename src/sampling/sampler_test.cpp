@@ -10,7 +10,7 @@
 #include <new>
 #include <set>
 
-#include "sampling/law_testing.h"
+#include "sampling/distribution_testing.h"
 
 namespace {
 int allocations = 0;
@@ -49,9 +49,9 @@ Sampler Make(const SamplingParameters& s, int vocabulary, std::vector<Token> end
   return sampler;
 }
 
-std::vector<float> SampledLaw(Sampler& sampler, const std::vector<float>& x) {
+std::vector<float> SampledDistribution(Sampler& sampler, const std::vector<float>& x) {
   std::vector<float> p(static_cast<std::size_t>(sampler.vocabulary()), kNan);
-  sampler.Law(x.data(), p.data());
+  sampler.Distribution(x.data(), p.data());
   return p;
 }
 
@@ -79,8 +79,8 @@ TEST(Sampler, AppliesEditsBeforeFilters) {
     if (n > 0) sampler.Push(generated[static_cast<std::size_t>(n - 1)]);
     const std::vector<Token> banned = n < 2 ? std::vector<Token>{4, 5} : std::vector<Token>{};
     const auto edited = ReferenceEdits(x, Everything(), sampler.text(), 3, banned);
-    const auto expected = ReferenceLaw(edited, Everything());
-    const auto p = SampledLaw(sampler, x);
+    const auto expected = ReferenceDistribution(edited, Everything());
+    const auto p = SampledDistribution(sampler, x);
     for (std::size_t i = 0; i < p.size(); ++i)
       ASSERT_NEAR(static_cast<double>(p[i]), expected[i], 1e-5) << "after " << n << " token " << i;
     EXPECT_EQ(sampler.Argmax(x.data()),
@@ -92,21 +92,21 @@ TEST(Sampler, PopsLeaveNoTrace) {
   const auto x = RandomLogits(500, 4);
   Sampler sampler = Make(Everything(), 500, {4}, 3);
   sampler.Push(7);
-  const auto before = SampledLaw(sampler, x);
+  const auto before = SampledDistribution(sampler, x);
   for (const Token t : {7, 11, 4}) sampler.Push(t);
-  EXPECT_NE(SampledLaw(sampler, x), before);
+  EXPECT_NE(SampledDistribution(sampler, x), before);
   sampler.Pop(3);
   EXPECT_EQ(sampler.position(), 4);
   EXPECT_EQ(sampler.n_generated(), 1);
-  EXPECT_EQ(SampledLaw(sampler, x), before);
+  EXPECT_EQ(SampledDistribution(sampler, x), before);
 }
 
 TEST(Sampler, NeverLooksBeyondTheVocabulary) {
   auto x = RandomLogits(110, 6);
   Sampler sampler = Make({}, 100);
-  const auto before = SampledLaw(sampler, x);
+  const auto before = SampledDistribution(sampler, x);
   for (std::size_t i = 100; i < 110; ++i) x[i] = kInf;
-  EXPECT_EQ(SampledLaw(sampler, x), before);
+  EXPECT_EQ(SampledDistribution(sampler, x), before);
   EXPECT_LT(sampler.Argmax(x.data()), 100);
 }
 
@@ -159,20 +159,20 @@ TEST(Sampler, CallsProcessorsInOrderAfterMasksAndBeforeTheFilters) {
                   [](std::span<const Token>, std::span<float> logits) { logits[7] += 5; }};
   Sampler sampler = Make(s, 500, {4}, 3);
   sampler.Push(8);
-  const auto p = SampledLaw(sampler, x);
+  const auto p = SampledDistribution(sampler, x);
   auto edited = ReferenceEdits(x, s, sampler.text(), 3, std::vector<Token>{4});
   EXPECT_EQ(seen, edited);
   EXPECT_EQ(text, (std::vector<Token>{1, 2, 3, 8}));
   for (float& v : edited) v *= 2;
   edited[7] += 5;
-  const auto expected = ReferenceLaw(edited, s);
+  const auto expected = ReferenceDistribution(edited, s);
   for (std::size_t i = 0; i < p.size(); ++i)
     ASSERT_NEAR(static_cast<double>(p[i]), expected[i], 1e-5) << i;
   EXPECT_EQ(sampler.Argmax(x.data()),
             std::max_element(edited.begin(), edited.end()) - edited.begin());
 }
 
-TEST(Sampler, StaysALawWhateverAProcessorLeaves) {
+TEST(Sampler, StaysADistributionWhateverAProcessorLeaves) {
   const auto x = RandomLogits(100, 13);
   for (const float value : {kNan, kInf, -kInf, std::numeric_limits<float>::max(),
                             std::numeric_limits<float>::lowest()}) {
@@ -183,7 +183,7 @@ TEST(Sampler, StaysALawWhateverAProcessorLeaves) {
             logits[i] = value;
         }};
         Sampler sampler = Make(s, 100);
-        const auto p = SampledLaw(sampler, x);
+        const auto p = SampledDistribution(sampler, x);
         double sum = 0;
         for (const float v : p) {
           ASSERT_GE(v, 0.0f);
@@ -204,14 +204,14 @@ TEST(Sampler, AProcessorSeesDraftsAndNothingOfRejectedOnes) {
   s.processors = {Whim()};
   Sampler sampler = Make(s, 500);
   sampler.Push(7);
-  const auto before = SampledLaw(sampler, x);
+  const auto before = SampledDistribution(sampler, x);
   sampler.Push(8);
-  EXPECT_NE(SampledLaw(sampler, x), before);
+  EXPECT_NE(SampledDistribution(sampler, x), before);
   sampler.Pop(1);
-  EXPECT_EQ(SampledLaw(sampler, x), before);
+  EXPECT_EQ(SampledDistribution(sampler, x), before);
 }
 
-TEST(Sampler, LawsHaveTheSameBitsOnEveryInstructionSet) {
+TEST(Sampler, DistributionsHaveTheSameBitsOnEveryInstructionSet) {
   std::vector<SamplingParameters> all(4);
   all[0].eta = 0.01f;
   all[1] = Everything();
@@ -229,7 +229,7 @@ TEST(Sampler, LawsHaveTheSameBitsOnEveryInstructionSet) {
         Sampler sampler({.parameters = s, .end_tokens = {}, .noise = {}}, n,
                         kernels::KernelsFor(isa));
         sampler.Begin(prompt, 3);
-        const auto p = SampledLaw(sampler, x);
+        const auto p = SampledDistribution(sampler, x);
         if (expected.empty()) expected = p;
         ASSERT_EQ(std::memcmp(p.data(), expected.data(), p.size() * sizeof(float)), 0)
             << kernels::Name(isa) << " case " << i << " n " << n;
@@ -257,7 +257,7 @@ Sampler WithGrammar(const std::string& gbnf, const SamplingParameters& s = {},
 
 std::vector<Token> Possible(Sampler& sampler, const std::vector<float>& x) {
   std::vector<Token> kept;
-  const auto p = SampledLaw(sampler, x);
+  const auto p = SampledDistribution(sampler, x);
   for (std::size_t i = 0; i < p.size(); ++i)
     if (p[i] > 0) kept.push_back(static_cast<Token>(i));
   return kept;
@@ -376,19 +376,19 @@ TEST(Sampler, ATextMadeUnderAGrammarIsOfIt) {
 
 TEST(Sampler, FallsBackToTheRawArgmaxWhereEverythingIsMasked) {
   Sampler banned = Make({.logit_bias = {{0, -kInf}, {1, -kInf}, {2, -kInf}}}, 3);
-  EXPECT_EQ(SampledLaw(banned, {1, 3, 2}), (std::vector<float>{0, 1, 0}));
+  EXPECT_EQ(SampledDistribution(banned, {1, 3, 2}), (std::vector<float>{0, 1, 0}));
   EXPECT_EQ(banned.Argmax(std::vector<float>{1, 3, 2}.data()), 1);
   Sampler plain = Make({}, 3);
-  EXPECT_EQ(SampledLaw(plain, {-kInf, -kInf, -kInf}), (std::vector<float>{1, 0, 0}));
-  EXPECT_EQ(SampledLaw(plain, {kNan, kNan, kNan}), (std::vector<float>{1, 0, 0}));
+  EXPECT_EQ(SampledDistribution(plain, {-kInf, -kInf, -kInf}), (std::vector<float>{1, 0, 0}));
+  EXPECT_EQ(SampledDistribution(plain, {kNan, kNan, kNan}), (std::vector<float>{1, 0, 0}));
   EXPECT_EQ(plain.Argmax(std::vector<float>{kNan, -kInf, 5}.data()), 2);
 }
 
 TEST(Sampler, IsCertainOfTheFirstInfiniteLogit) {
   Sampler biased = Make({.logit_bias = {{2, kInf}}}, 4);
-  EXPECT_EQ(SampledLaw(biased, {5, 1, -kInf, kNan}), (std::vector<float>{0, 0, 1, 0}));
+  EXPECT_EQ(SampledDistribution(biased, {5, 1, -kInf, kNan}), (std::vector<float>{0, 0, 1, 0}));
   Sampler plain = Make({.top_k = 2, .logit_bias = {}}, 4);
-  EXPECT_EQ(SampledLaw(plain, {5, kInf, kInf, kNan}), (std::vector<float>{0, 1, 0, 0}));
+  EXPECT_EQ(SampledDistribution(plain, {5, kInf, kInf, kNan}), (std::vector<float>{0, 1, 0, 0}));
 }
 
 TEST(Sampler, DrawsByTheRunningSumAndNeverAZero) {
@@ -400,7 +400,7 @@ TEST(Sampler, DrawsByTheRunningSumAndNeverAZero) {
   EXPECT_EQ(sampler.Draw(p.data(), 1 - 0x1p-53), 3);
 }
 
-TEST(Sampler, DrawsTheResidualOrElseTheLawItself) {
+TEST(Sampler, DrawsTheResidualOrElseTheDistributionItself) {
   const Sampler sampler = Make({}, 3);
   std::vector<float> r(3);
   const std::vector<float> p = {0.5f, 0.25f, 0.25f}, q = {0.25f, 0.5f, 0.25f};
@@ -451,15 +451,15 @@ double Agreement(const std::vector<float>& p, const std::vector<float>& q, int n
 
 // Daliri, Musco and Suresh 2024: at least (1 - d) / (1 + d), d the total variation distance of the
 // two.
-TEST(Sampler, RacesOfTwoLawsAgreeAsOftenAsTheyAreBoundTo) {
+TEST(Sampler, RacesOfTwoDistributionsAgreeAsOftenAsTheyAreBoundTo) {
   constexpr int kDraws = 4000;
   for (const float spread : {0.3f, 1.0f, 2.0f}) {
     auto x = RandomLogits(500, 21);
     Sampler sampler = Make({}, 500);
-    const auto p = SampledLaw(sampler, x);
+    const auto p = SampledDistribution(sampler, x);
     const auto other = RandomLogits(500, 22);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += 0.3f * spread * other[i];
-    const auto q = SampledLaw(sampler, x);
+    const auto q = SampledDistribution(sampler, x);
     double common = 0;
     for (std::size_t i = 0; i < p.size(); ++i) common += static_cast<double>(std::min(p[i], q[i]));
     const double least = common / (2 - common);

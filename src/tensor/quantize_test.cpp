@@ -49,9 +49,9 @@ double RelativeError(DType type, const std::vector<float>& row) {
 
 std::vector<float> Gaussian(std::size_t n, float mean = 0, float spread = 1) {
   std::mt19937 rng(7);
-  std::normal_distribution<float> law(mean, spread);
+  std::normal_distribution<float> distribution(mean, spread);
   std::vector<float> row(n);
-  for (float& x : row) x = law(rng);
+  for (float& x : row) x = distribution(rng);
   return row;
 }
 

@@ -56,7 +56,7 @@ TEST(Replay, SmallerDraftsAreDecidedByRecordedVerdictsButForAFew) {
 }
 
 // Times with noise of up to 20 %, a context that costs, and a cost table of the machine at rest.
-TEST(Replay, PredictsAnotherDraftLengthOfAWorldWithAKnownLaw) {
+TEST(Replay, PredictsAnotherDraftLengthOfAWorldWithAKnownDistribution) {
   TracedWorld world{.right = RightWith(0.75, 21), .noise = 0.2, .tokens = 400};
   world.pass_us = [](int rows, int context) { return 1000 + 80 * (rows - 1) + 0.5 * context; };
   RunTrace trace = TraceOf(world, 4, 6);

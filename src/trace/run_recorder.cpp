@@ -126,23 +126,24 @@ void RunRecorder::WriteRequest(SeqId seq, const TracedRequest& r) {
   Flush();
 }
 
-void RunRecorder::ReadLaws(SeqId seq, const round::Proposal& proposal, verify::LogitsView logits,
-                           sampling::Sampler& sampler, float* scratch) noexcept {
+void RunRecorder::ReadDistributions(SeqId seq, const round::Proposal& proposal,
+                                    verify::LogitsView logits, sampling::Sampler& sampler,
+                                    float* scratch) noexcept {
   if (!status_) return;
-  Laws& laws = SlotOf(seq).laws;
+  Distributions& distributions = SlotOf(seq).distributions;
   const int n = std::min(proposal.length(), kMaxDraft);
   for (int i = 0; i < n; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const Token draft = proposal.tokens[at];
     const bool known = sampler.Knows(draft);
-    laws.q[at] = proposal.Law(i) == nullptr ? 1.0f
-                 : known                    ? Probability(proposal.Law(i)[draft])
-                                            : 0.0f;
+    distributions.q[at] = proposal.Distribution(i) == nullptr ? 1.0f
+                          : known ? Probability(proposal.Distribution(i)[draft])
+                                  : 0.0f;
     if (sampler.greedy()) {
-      laws.p[at] = sampler.Argmax(logits.Row(i)) == draft ? 1.0f : 0.0f;
+      distributions.p[at] = sampler.Argmax(logits.Row(i)) == draft ? 1.0f : 0.0f;
     } else {
-      sampler.Law(logits.Row(i), scratch);
-      laws.p[at] = known ? Probability(scratch[draft]) : 0.0f;
+      sampler.Distribution(logits.Row(i), scratch);
+      distributions.p[at] = known ? Probability(scratch[draft]) : 0.0f;
     }
     sampler.Push(draft);
   }
@@ -183,8 +184,9 @@ void RunRecorder::Write(const RecordedPass& pass, const RecordedRound& round, in
         ",\"drafter\":\"{}\",\"instant\":{},\"at_once\":{},\"evidence\":{},\"drafts\":[{}],"
         "\"q\":[{:.6g}],\"p\":[{:.6g}]",
         round.drafter, round.instant, round.at_once, round.evidence,
-        fmt::join(round.drafts.first(n), ","), fmt::join(std::span(slot.laws.q).first(n), ","),
-        fmt::join(std::span(slot.laws.p).first(n), ","));
+        fmt::join(round.drafts.first(n), ","),
+        fmt::join(std::span(slot.distributions.q).first(n), ","),
+        fmt::join(std::span(slot.distributions.p).first(n), ","));
   if (round.verdict != nullptr)
     fmt::format_to(out, ",\"accepted\":{},\"committed\":{},\"next\":{},\"kind\":\"{}\"",
                    round.verdict->accepted, round.committed, round.verdict->next,

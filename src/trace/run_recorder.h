@@ -2,9 +2,9 @@
 // trace/run_recorder.h: writes the trace of a run (foretoken/tools/replay.h): a line of JSON for the
 // run, each request and each request's part of a pass.
 //
-// For each pass call ReadLaws for every decoding sequence before its verdict, Add for every
+// For each pass call ReadDistributions for every decoding sequence before its verdict, Add for every
 // sequence after it, and EndPass. Nothing is formatted before EndPass, so times taken until Add
-// contain no work of the recorder. ReadLaws computes distributions, and must not be part of these
+// contain no work of the recorder. ReadDistributions computes distributions, and must not be part of these
 // times. Only Create and Begin allocate. One thread at a time.
 #pragma once
 
@@ -57,8 +57,8 @@ class RunRecorder {
   // A request gets a sequence.
   void Begin(SeqId seq, const TracedRequest& request) noexcept;
   // logits: [drafts + 1 rows]; sampler: as found on return; scratch: [vocabulary].
-  void ReadLaws(SeqId seq, const round::Proposal& proposal, verify::LogitsView logits,
-                sampling::Sampler& sampler, float* scratch) noexcept;
+  void ReadDistributions(SeqId seq, const round::Proposal& proposal, verify::LogitsView logits,
+                         sampling::Sampler& sampler, float* scratch) noexcept;
   void Add(const RecordedRound& round) noexcept;
   void EndPass(const RecordedPass& pass) noexcept;
   void AddCosts(std::span<const PassCost> costs);
@@ -70,12 +70,12 @@ class RunRecorder {
   const Status& status() const { return status_; }
 
  private:
-  struct Laws {
+  struct Distributions {
     std::array<float, kMaxDraft> q, p;
   };
   struct Slot {  // of a sequence
     int request = 0;
-    Laws laws;
+    Distributions distributions;
   };
 
   explicit RunRecorder(OutputFile file) : file_(std::move(file)) {}

@@ -55,7 +55,7 @@ TEST_F(TraceFile, ComesBackAsItWasRecorded) {
   }
 }
 
-TEST_F(TraceFile, HoldsLawsAtTheDrafts) {
+TEST_F(TraceFile, HoldsDistributionsAtTheDrafts) {
   const auto recorder = *RunRecorder::Create(path_, TraceOf({}, 4, 0).header);
   const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f),
                                      std::log(0.1f), std::log(0.1f), std::log(0.8f)};
@@ -71,12 +71,12 @@ TEST_F(TraceFile, HoldsLawsAtTheDrafts) {
                               kernels::KernelsFor(kernels::Isa::kScalar));
     sampler.Begin(prompt, 8);
     const round::Verdict first{.accepted = 0, .next = 0, .kind = round::NextKind::kPlain};
-    recorder->ReadLaws(0, {}, {logits.data(), 3}, sampler, scratch);
+    recorder->ReadDistributions(0, {}, {logits.data(), 3}, sampler, scratch);
     recorder->Add({.prefill = true, .fed = 1, .position = 1, .verdict = &first, .committed = 1});
     recorder->EndPass({.rows = 1});
     const round::Proposal proposal{.tokens = drafts, .q = q.data(), .q_stride = 3};
     const round::Verdict verdict{.accepted = 1, .next = 0, .kind = round::NextKind::kRecovered};
-    recorder->ReadLaws(0, proposal, {logits.data(), 3}, sampler, scratch);
+    recorder->ReadDistributions(0, proposal, {logits.data(), 3}, sampler, scratch);
     EXPECT_EQ(sampler.text().size(), 1u);
     recorder->Add({.fed = 1,
                    .position = 2,

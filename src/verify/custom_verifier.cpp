@@ -17,12 +17,12 @@ namespace {
 // Moves the sampler's text along the drafts to the position that is asked for.
 class Draft final : public DraftsToVerify {
  public:
-  Draft(const round::Proposal& proposal, LogitsView logits, sampling::Sampler& sampler, float* laws,
-        float* scratch)
+  Draft(const round::Proposal& proposal, LogitsView logits, sampling::Sampler& sampler,
+        float* distributions, float* scratch)
       : proposal_(proposal),
         logits_(logits),
         sampler_(sampler),
-        laws_(laws),
+        distributions_(distributions),
         scratch_(scratch),
         begin_(sampler.position()) {}
 
@@ -32,10 +32,10 @@ class Draft final : public DraftsToVerify {
   }
   std::span<const float> TargetDistribution(int i) override {
     if (!Has(i)) return {};
-    float* const law = laws_ + i * vocabulary();
-    if (!known_[static_cast<std::size_t>(i)]) Compute(i, law);
+    float* const distribution = distributions_ + i * vocabulary();
+    if (!known_[static_cast<std::size_t>(i)]) Compute(i, distribution);
     known_[static_cast<std::size_t>(i)] = true;
-    return {law, static_cast<std::size_t>(vocabulary())};
+    return {distribution, static_cast<std::size_t>(vocabulary())};
   }
   std::span<const float> TargetLogits(int i) const override {
     if (!Has(i)) return {};
@@ -43,7 +43,7 @@ class Draft final : public DraftsToVerify {
   }
   std::span<const float> DraftDistribution(int i) const override {
     if (i < 0 || i >= length() || proposal_.q == nullptr) return {};
-    return {proposal_.Law(i), static_cast<std::size_t>(vocabulary())};
+    return {proposal_.Distribution(i), static_cast<std::size_t>(vocabulary())};
   }
   double Uniform(NoisePurpose purpose, int i) const override {
     const Stream stream = purpose == NoisePurpose::kTarget ? Stream::kTarget
@@ -76,17 +76,17 @@ class Draft final : public DraftsToVerify {
 
  private:
   bool Has(int i) const { return i >= 0 && i <= length(); }
-  void Compute(int i, float* law) {
+  void Compute(int i, float* distribution) {
     MoveTo(i);
-    if (!sampler_.greedy()) return sampler_.Law(logits_.Row(i), law);
-    std::fill_n(law, vocabulary(), 0.0f);
-    law[sampler_.Argmax(logits_.Row(i))] = 1;
+    if (!sampler_.greedy()) return sampler_.Distribution(logits_.Row(i), distribution);
+    std::fill_n(distribution, vocabulary(), 0.0f);
+    distribution[sampler_.Argmax(logits_.Row(i))] = 1;
   }
 
   const round::Proposal& proposal_;
   const LogitsView logits_;
   sampling::Sampler& sampler_;
-  float* const laws_;
+  float* const distributions_;
   float* const scratch_;
   const Pos begin_;
   std::array<bool, kMaxDraft + 1> known_ = {};  // distributions that were computed
@@ -99,10 +99,10 @@ CustomVerifier::CustomVerifier(std::shared_ptr<foretoken::Verifier> verifier,
     : verifier_(std::move(verifier)),
       name_(verifier_->name()),
       lossless_(verifier_->lossless()),
-      needs_laws_(verifier_->NeedsDistributions()),
+      needs_distributions_(verifier_->NeedsDistributions()),
       settings_(settings),
-      laws_(static_cast<std::size_t>(kMaxDraft + 1) *
-            static_cast<std::size_t>(settings.vocabulary)) {}
+      distributions_(static_cast<std::size_t>(kMaxDraft + 1) *
+                     static_cast<std::size_t>(settings.vocabulary)) {}
 
 void CustomVerifier::Report(Fault fault, const std::string& what) const {
   if (std::exchange(reported_[static_cast<std::size_t>(fault)], true)) return;
@@ -119,7 +119,7 @@ void CustomVerifier::ReportThrown(const char* what) const noexcept {
 round::Verdict CustomVerifier::Verify(const round::Proposal& proposal, LogitsView logits,
                                       sampling::Sampler& sampler, float* scratch) const noexcept {
   if (sampler.greedy() && lossless_) return VerifyGreedy(proposal, logits, sampler);
-  Draft draft(proposal, logits, sampler, laws_.data(), scratch);
+  Draft draft(proposal, logits, sampler, distributions_.data(), scratch);
   Verdict verdict;
   try {
     verdict = verifier_->Verify(draft);

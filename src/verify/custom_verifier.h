@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify/custom_verifier.h: makes a program's own verifier (foretoken/verifier.h) safe. An invalid
-// judgement keeps no draft and takes the target's own token; exceptions are caught here.
+// verdict keeps no draft and takes the target's own token; exceptions are caught here.
 //
 // One thread at a time: the object keeps distributions while a draft is verified.
 #pragma once
@@ -29,7 +29,7 @@ class CustomVerifier final : public Verifier {
 
   std::string_view name() const override { return name_; }
   bool Lossless() const override { return lossless_; }
-  bool NeedsDistributions() const override { return needs_laws_; }
+  bool NeedsDistributions() const override { return needs_distributions_; }
   bool SharesNoise() const override { return false; }
   round::Verdict Verify(const round::Proposal& proposal, LogitsView logits,
                         sampling::Sampler& sampler, float* scratch) const noexcept override;
@@ -41,11 +41,11 @@ class CustomVerifier final : public Verifier {
 
   const std::shared_ptr<foretoken::Verifier> verifier_;
   const std::string name_;
-  const bool lossless_, needs_laws_;
+  const bool lossless_, needs_distributions_;
   const CustomSettings settings_;
   // Distributions of the draft that is being verified: [kMaxDraft + 1, vocabulary]. Unused pages
   // take no memory.
-  mutable AlignedBuffer<float> laws_;
+  mutable AlignedBuffer<float> distributions_;
   mutable std::array<bool, 2> reported_ = {};
 };
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 #include "verify/strategies/residual.h"
 #include "verify/strategies/sample_match.h"
 
@@ -73,11 +73,11 @@ Experiment CustomExperiment(Drafts drafts, SamplingParameters s = {}) {
 }
 
 double ChiSquareOf(const Experiment& e, const Rule& rule) {
-  const auto law = sampling::ReferenceLaw(e.logits, e.parameters);
-  return sampling::ChiSquare(Play(e, VerifyOf(Custom(rule))).committed[0], Buckets(law));
+  const auto distribution = sampling::ReferenceDistribution(e.logits, e.parameters);
+  return sampling::ChiSquare(Play(e, VerifyOf(Custom(rule))).committed[0], Buckets(distribution));
 }
 
-TEST(CustomVerifier, AnExactRuleOfAProgramsOwnCommitsTheTargetsLaw) {
+TEST(CustomVerifier, AnExactRuleOfAProgramsOwnCommitsTheTargetsDistribution) {
   for (const auto& parameters : {SamplingParameters(), SamplingParameters{.top_p = 0.8f},
                                  SamplingParameters{.temperature = 0.7f, .top_k = 4}})
     for (const auto& drafts :
@@ -121,7 +121,7 @@ TEST(CustomVerifier, SeesWhatForetokensOwnRulesSee) {
   EXPECT_GT(accepted, 0);
 }
 
-TEST(CustomVerifier, LawsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
+TEST(CustomVerifier, DistributionsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
   const std::vector<std::vector<float>> rows = {{1, 2, 3, 4}, {4, 3, 2, 1}, {0, 5, 0, 5}};
   const auto sampler_of = [](const SamplingParameters& parameters) {
     sampling::Sampler sampler({.parameters = parameters, .end_tokens = {}, .noise = Noise(1, 2)}, 4,
@@ -135,7 +135,7 @@ TEST(CustomVerifier, LawsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
   std::vector<std::vector<float>> want(3, std::vector<float>(4));
   const std::vector<Token> drafts = {3, 0};
   for (std::size_t i = 0; i < 3; ++i) {
-    walked.Law(rows[i].data(), want[i].data());
+    walked.Distribution(rows[i].data(), want[i].data());
     if (i < 2) walked.Push(drafts[i]);
   }
   int calls = 0;
@@ -143,8 +143,9 @@ TEST(CustomVerifier, LawsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
       [&](DraftsToVerify& draft) -> Verdict {
         ++calls;
         for (const int i : {2, 0, 1, 2, 0}) {
-          const auto law = draft.TargetDistribution(i);
-          EXPECT_EQ(std::vector<float>(law.begin(), law.end()), want[static_cast<std::size_t>(i)]);
+          const auto distribution = draft.TargetDistribution(i);
+          EXPECT_EQ(std::vector<float>(distribution.begin(), distribution.end()),
+                    want[static_cast<std::size_t>(i)]);
           EXPECT_EQ(draft.TargetLogits(i)[1], rows[static_cast<std::size_t>(i)][1]);
         }
         EXPECT_TRUE(draft.TargetDistribution(3).empty());
@@ -167,9 +168,9 @@ TEST(CustomVerifier, LawsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
   EXPECT_EQ(sampler.position(), 2);
 }
 
-TEST(CustomVerifier, AtTemperatureZeroALosslessOneIsGreedyAndALossyOneSeesOneHotLaws) {
+TEST(CustomVerifier, AtTemperatureZeroALosslessOneIsGreedyAndALossyOneSeesOneHotDistributions) {
   const std::vector<std::vector<float>> rows = {{1, 2, 3, 0}, {4, 3, 2, 1}};
-  const auto judge = [&](bool lossless) {
+  const auto verify = [&](bool lossless) {
     sampling::Sampler sampler({.parameters = {.temperature = 0}, .end_tokens = {}, .noise = {}}, 4,
                               sampling::BestKernels());
     sampler.Begin(std::vector<Token>{0}, 8);
@@ -182,13 +183,13 @@ TEST(CustomVerifier, AtTemperatureZeroALosslessOneIsGreedyAndALossyOneSeesOneHot
         lossless, 4);
     return VerifyOnce(verifier, {1}, rows, {}, sampler);
   };
-  EXPECT_EQ(judge(true).accepted, 0);
-  EXPECT_EQ(judge(true).next, 2);
-  EXPECT_EQ(judge(false).accepted, 1);
-  EXPECT_EQ(judge(false).next, 3);
+  EXPECT_EQ(verify(true).accepted, 0);
+  EXPECT_EQ(verify(true).next, 2);
+  EXPECT_EQ(verify(false).accepted, 1);
+  EXPECT_EQ(verify(false).next, 3);
 }
 
-TEST(CustomVerifier, AJudgementThatIsNoneTakesTheTargetsOwnTokenAndIsToldOnce) {
+TEST(CustomVerifier, AVerdictThatIsNoneTakesTheTargetsOwnTokenAndIsToldOnce) {
   const std::vector<std::vector<float>> rows = {{9, 0, 0, 0}, {0, 9, 0, 0}};
   for (const Rule& rule : {Rule([](DraftsToVerify&) -> Verdict {
                              return {2, 0};

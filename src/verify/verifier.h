@@ -7,7 +7,7 @@
 // even with an empty proposal. At temperature 0 every strategy is `greedy`. That is decided for
 // each request, so batches may mix strategies.
 //
-// Thread-safe except for the sampler and scratch that are passed in. Cost: one Law for each
+// Thread-safe except for the sampler and scratch that are passed in. Cost: one Distribution for each
 // verified row.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <set>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 
 namespace foretoken::verify {
 namespace {
@@ -22,21 +22,21 @@ struct Case {
   SamplingParameters parameters;
 };
 
-std::vector<Case> Laws() {
-  std::vector<Case> laws(7);
-  laws[0] = {"plain", {}};
-  laws[1] = {"top_p .8", {.top_p = 0.8f, .logit_bias = {}}};
-  laws[2] = {"top_k 4", {.top_k = 4, .logit_bias = {}}};
-  laws[3] = {"T .7", {.temperature = 0.7f, .logit_bias = {}}};
-  laws[4] = {"T .8", {.temperature = 0.8f, .logit_bias = {}}};
-  laws[5] = {"T 1.5, min_p .1", {.temperature = 1.5f, .min_p = 0.1f, .logit_bias = {}}};
-  laws[6] = {"penalties",
-             {.repetition_penalty = 1.5f,
-              .frequency_penalty = 0.3f,
-              .presence_penalty = 0.6f,
-              .dry = DryPenalty(),
-              .logit_bias = {{2, 0.5f}}}};
-  return laws;
+std::vector<Case> Distributions() {
+  std::vector<Case> distributions(7);
+  distributions[0] = {"plain", {}};
+  distributions[1] = {"top_p .8", {.top_p = 0.8f, .logit_bias = {}}};
+  distributions[2] = {"top_k 4", {.top_k = 4, .logit_bias = {}}};
+  distributions[3] = {"T .7", {.temperature = 0.7f, .logit_bias = {}}};
+  distributions[4] = {"T .8", {.temperature = 0.8f, .logit_bias = {}}};
+  distributions[5] = {"T 1.5, min_p .1", {.temperature = 1.5f, .min_p = 0.1f, .logit_bias = {}}};
+  distributions[6] = {"penalties",
+                      {.repetition_penalty = 1.5f,
+                       .frequency_penalty = 0.3f,
+                       .presence_penalty = 0.6f,
+                       .dry = DryPenalty(),
+                       .logit_bias = {{2, 0.5f}}}};
+  return distributions;
 }
 
 std::vector<std::pair<const char*, Drafts>> ManyDrafts(int vocabulary) {
@@ -73,7 +73,7 @@ std::vector<std::string_view> LosslessNames() {
 // The distribution of the token after `text`, whose last `n` tokens are generated.
 std::vector<double> Expected(const Experiment& e, std::vector<Token> text, int n) {
   const auto row = e.RowAfter(text.back());
-  return sampling::ReferenceLaw(
+  return sampling::ReferenceDistribution(
       sampling::ReferenceEdits(row, e.parameters, text, static_cast<int>(text.size()) - n, {}),
       e.parameters);
 }
@@ -87,11 +87,11 @@ void AddJoint(const Experiment& e, int n, std::vector<Token>& text, double p, st
     joint[cell] += p;
     return;
   }
-  const auto law = Expected(e, text, before);
-  for (std::size_t t = 0; t < law.size(); ++t) {
-    if (law[t] <= 0) continue;
+  const auto distribution = Expected(e, text, before);
+  for (std::size_t t = 0; t < distribution.size(); ++t) {
+    if (distribution[t] <= 0) continue;
     text.push_back(static_cast<Token>(t));
-    AddJoint(e, n, text, p * law[t], cell * kBuckets + BucketOf(text.back()), joint);
+    AddJoint(e, n, text, p * distribution[t], cell * kBuckets + BucketOf(text.back()), joint);
     text.pop_back();
   }
 }
@@ -104,29 +104,30 @@ std::vector<double> Joint(const Experiment& e, int n) {
   return joint;
 }
 
-TEST_P(LosslessVerifier, CommitsTheLawOfPlainDecoding) {
-  for (const auto& law : Laws())
+TEST_P(LosslessVerifier, CommitsTheDistributionOfPlainDecoding) {
+  for (const auto& distribution : Distributions())
     for (const auto& [drafts_name, drafts] : ManyDrafts(kSuiteVocabulary)) {
-      const Experiment e{.parameters = Own(law.parameters),
+      const Experiment e{.parameters = Own(distribution.parameters),
                          .logits = sampling::LogitsOf(HeadAndTail(kSuiteVocabulary)),
                          .drafts = drafts,
                          .rounds = Rounds(),
                          .told = 1};
       const double chi = sampling::ChiSquare(Play(e, VerifyOf(*verifier_)).committed[0],
                                              Buckets(Expected(e, e.prompt, 0)));
-      Report(std::string(law.name) + ", " + drafts_name, chi);
-      EXPECT_LT(chi, kSuiteBound) << law.name << ", drafts " << drafts_name;
+      Report(std::string(distribution.name) + ", " + drafts_name, chi);
+      EXPECT_LT(chi, kSuiteBound) << distribution.name << ", drafts " << drafts_name;
     }
 }
 
 // The second row's distribution depends on the first token and, with penalties, on the drafts
 // before it.
-TEST_P(LosslessVerifier, CommitsTheJointLawOfTwoTokens) {
+TEST_P(LosslessVerifier, CommitsTheJointDistributionOfTwoTokens) {
   constexpr int kSmall = 64;
-  const auto laws = Laws();
-  for (const auto& law : {laws[0], laws[1], laws[5], laws[6]})
+  const auto distributions = Distributions();
+  for (const auto& distribution :
+       {distributions[0], distributions[1], distributions[5], distributions[6]})
     for (const auto& [drafts_name, drafts] : ManyDrafts(kSmall)) {
-      const Experiment e{.parameters = Own(law.parameters),
+      const Experiment e{.parameters = Own(distribution.parameters),
                          .logits = sampling::LogitsOf(HeadAndTail(kSmall)),
                          .drafts = drafts,
                          .n_drafts = 2,
@@ -134,39 +135,41 @@ TEST_P(LosslessVerifier, CommitsTheJointLawOfTwoTokens) {
                          .rows_depend_on_text = true,
                          .told = 2};
       const double chi = sampling::ChiSquare(Play(e, VerifyOf(*verifier_)).pairs, Joint(e, 2));
-      Report(std::string("pairs, ") + law.name + ", " + drafts_name, chi);
-      EXPECT_LT(chi, kPairsBound) << law.name << ", drafts " << drafts_name;
+      Report(std::string("pairs, ") + distribution.name + ", " + drafts_name, chi);
+      EXPECT_LT(chi, kPairsBound) << distribution.name << ", drafts " << drafts_name;
     }
 }
 
 // Three tokens: the last may be behind the drafts, and drafts may end by their own tokens.
-TEST_P(LosslessVerifier, CommitsTheJointLawOfThreeTokens) {
+TEST_P(LosslessVerifier, CommitsTheJointDistributionOfThreeTokens) {
   constexpr int kSmall = 16;
-  const auto laws = Laws();
-  for (const auto& law : {laws[0], laws[1], laws[6]})
+  const auto distributions = Distributions();
+  for (const auto& distribution : {distributions[0], distributions[1], distributions[6]})
     for (const auto& [drafts_name, drafts] : ManyDrafts(kSmall))
       for (const Token last : {kNoToken, Token{2}}) {
-        const Experiment e{.parameters = Own(law.parameters),
+        const Experiment e{.parameters = Own(distribution.parameters),
                            .logits = sampling::LogitsOf(HeadAndTail(kSmall)),
                            .drafts = drafts,
                            .n_drafts = last == kNoToken ? 2 : 4,
                            .rounds = Rounds(),
                            .rows_depend_on_text = true,
                            .last_draft = last};
-        const auto law_of_three = Joint(e, 3);
-        const auto freedom = static_cast<std::size_t>(std::count_if(
-            law_of_three.begin(), law_of_three.end(), [](double p) { return p > 0; }));
-        const double chi = sampling::ChiSquare(Play(e, VerifyOf(*verifier_)).triples, law_of_three);
-        Report(std::string("triples, ") + law.name + ", " + drafts_name +
+        const auto distribution_of_three = Joint(e, 3);
+        const auto freedom = static_cast<std::size_t>(
+            std::count_if(distribution_of_three.begin(), distribution_of_three.end(),
+                          [](double p) { return p > 0; }));
+        const double chi =
+            sampling::ChiSquare(Play(e, VerifyOf(*verifier_)).triples, distribution_of_three);
+        Report(std::string("triples, ") + distribution.name + ", " + drafts_name +
                    (last == kNoToken ? "" : ", ending by themselves"),
                chi);
         EXPECT_LT(chi, Bound(std::max<std::size_t>(freedom - 1, 1)))
-            << law.name << ", drafts " << drafts_name << ", last " << last;
+            << distribution.name << ", drafts " << drafts_name << ", last " << last;
       }
 }
 
 // Round after round with one noise: what decided one round must not decide the next one too.
-TEST_P(LosslessVerifier, GivesTextsTheirLawOverManyRounds) {
+TEST_P(LosslessVerifier, GivesTextsTheirDistributionOverManyRounds) {
   constexpr int kLength = 5;
   for (const bool rows_depend_on_text : {false, true})
     for (const int n_drafts : {1, 2, 3, 5}) {
@@ -182,7 +185,7 @@ TEST_P(LosslessVerifier, GivesTextsTheirLawOverManyRounds) {
     }
 }
 
-TEST_P(AnyVerifier, DrawsBonusTokensFromTheProcessedLaw) {
+TEST_P(AnyVerifier, DrawsBonusTokensFromTheProcessedDistribution) {
   Experiment e{.parameters = Own({.temperature = 0.8f, .top_k = 4, .logit_bias = {}}),
                .logits = sampling::LogitsOf(HeadAndTail(kSuiteVocabulary)),
                .drafts = UniformOverHead(kSuiteVocabulary)};
@@ -253,7 +256,7 @@ TEST_P(AnyVerifier, AtTemperatureZeroAcceptsWhatTheTargetWouldSay) {
 }
 
 // A ratio of soft distributions at temperature 0 would always accept 0: u < .45 / .40.
-TEST_P(AnyVerifier, AtTemperatureZeroDoesNotCompareLaws) {
+TEST_P(AnyVerifier, AtTemperatureZeroDoesNotCompareDistributions) {
   sampling::Sampler sampler(
       {.parameters = {.temperature = 0, .logit_bias = {}}, .end_tokens = {}, .noise = {}}, 3,
       sampling::BestKernels());
@@ -276,24 +279,24 @@ TEST_P(AnyVerifier, LeavesTheSamplerAsItFoundIt) {
   const auto look = [&] {
     return std::vector<Token>(sampler.text().begin(), sampler.text().end());
   };
-  const auto law = [&] {
+  const auto distribution = [&] {
     std::vector<float> p(3);
     sampler.greedy() ? void(p[0] = static_cast<float>(sampler.Argmax(row.data())))
-                     : sampler.Law(row.data(), p.data());
+                     : sampler.Distribution(row.data(), p.data());
     return p;
   };
   const auto text = look();
-  const auto before = law();
+  const auto before = distribution();
   for (Token a = 0; a < 3; ++a)
     for (Token b = 0; b < 3; ++b) {
       VerifyOnce(*verifier_, {a, b}, {row, row, row}, {}, sampler);
       EXPECT_EQ(look(), text);
-      EXPECT_EQ(law(), before);
+      EXPECT_EQ(distribution(), before);
     }
 }
 
 // Only its own drafts, rows and noise decide a verdict, not earlier verifications or the scratch.
-TEST_P(AnyVerifier, JudgesARowAloneOrAmongOthersAlike) {
+TEST_P(AnyVerifier, VerifiesARowAloneOrAmongOthersAlike) {
   const auto make = [&](std::uint64_t id) {
     sampling::Sampler sampler({.parameters = Own({.top_p = 0.9f, .logit_bias = {}}),
                                .end_tokens = {},
@@ -323,7 +326,7 @@ std::string TestName(const testing::TestParamInfo<std::string_view>& strategy) {
 INSTANTIATE_TEST_SUITE_P(Registry, AnyVerifier, testing::ValuesIn(VerifierNames()), TestName);
 INSTANTIATE_TEST_SUITE_P(Registry, LosslessVerifier, testing::ValuesIn(LosslessNames()), TestName);
 
-TEST(MakeVerifier, KnowsWhichStrategiesKeepTheLaw) {
+TEST(MakeVerifier, KnowsWhichStrategiesKeepTheDistribution) {
   EXPECT_EQ(LosslessNames(), (std::vector<std::string_view>{"greedy", "residual", "sample-match",
                                                             "target-probability", "block"}));
   EXPECT_FALSE(MakeVerifier("residual", {.acceptance_threshold = 0.1f}).value()->Lossless());

@@ -86,7 +86,7 @@ class Bench(base.Transcript):
         self.assertEqual(list(answer["draft_us"]), ["1", "2"])
         self.assertIs(answer["identical"], True)
 
-    def test_texts_need_only_agree_where_their_law_says_so(self):
+    def test_texts_need_only_agree_where_their_distribution_says_so(self):
         self.assertIs(self.bench("--spec-type", "ngram", "--temp", "0.8", "--prompts", TWO_KINDS)["identical"], True)
         self.assertIs(self.bench("-md", DRAFT, "--temp", "0.8", "--prompts", TWO_KINDS)["identical"], True)
         self.assertIsNone(self.bench("-md", DRAFT, "--temp", "0.8", "--verify", "residual", "-q", "--prompts", TWO_KINDS)["identical"])

@@ -540,7 +540,7 @@ class Speculation(Transcript):
         self.fails(2, ("--config-dialect", "choose foretoken or max"), "generate", "-m", TARGET, "-p", "a", "--config-dialect", "vllm")
         self.fails(2, ("--config-dialect", "add --speculative-config"), "generate", "-m", TARGET, "-p", "a", "--config-dialect", "max")
 
-    def test_the_first_line_says_who_drafts_and_who_judges(self):
+    def test_the_first_line_says_who_drafts_and_who_verifies(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "5", "--spec-type", "ngram", "--gamma", "3", "--lookahead", "fixed")
         lines = self.done(*flags).stderr.decode().splitlines()
         self.assertEqual(lines[0], "speculation: ngram; K 3, fixed; verified by sample-match; lossless")

@@ -150,7 +150,7 @@ def quantise(prefix, seen_as, source, kind, *options):
 
 
 def by_rounding(prefix, seen_as, port, model, context, results):
-    """Judges both programs by llama.cpp's results for the same weights in F32. results: the tokens, llama.cpp's log-probabilities and
+    """Compares both programs by llama.cpp's results for the same weights in F32. results: the tokens, llama.cpp's log-probabilities and
     foretoken's. (good, margin under which greedy texts may part, words)"""
     tokens, theirs, ours = results
     exact_file = quantise(prefix, seen_as, model, "F32", "--allow-requantize")

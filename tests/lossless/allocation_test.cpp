@@ -45,14 +45,14 @@ class EvenDrafter final : public Drafter {
   bool ReportsDistributions() const override { return true; }
   void Begin(const DrafterText& request) override {
     const auto n = static_cast<std::size_t>(request.vocabulary_size);
-    law_.assign(n, 1.0f / static_cast<float>(n));
+    distribution_.assign(n, 1.0f / static_cast<float>(n));
   }
   void Propose(int, DraftProposal& proposal) override {
-    while (proposal.left() > 0) proposal.Draw(law_);
+    while (proposal.left() > 0) proposal.Draw(distribution_);
   }
 
  private:
-  std::vector<float> law_;
+  std::vector<float> distribution_;
 };
 class FirstDraftVerifier final : public Verifier {
  public:

@@ -395,7 +395,7 @@ std::pair<double, int> ChiSquare(const std::map<std::vector<std::int32_t>, doubl
 
 // The whole path, engine and draft model included: drafted text at T = 0.8 has the distribution of
 // plain text; text at T = 0.7 does not.
-TEST(Lossless, DraftedTextHasTheLawOfPlainTextAtTemperature08) {
+TEST(Lossless, DraftedTextHasTheDistributionOfPlainTextAtTemperature08) {
   constexpr int kRequests = 6000;
   struct PlainCounts {
     std::map<std::vector<std::int32_t>, double> same, colder;

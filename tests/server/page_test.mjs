@@ -250,7 +250,7 @@ onPage('drafts are verified by the chosen strategy, and the page says what that 
   const rule = page.locator('#rule');
   const names = await page.locator('#strategy option').evaluateAll((options) => options.map((option) => option.value));
   for (const name of ['', 'sample-match', ...(draft ? ['residual', 'block'] : []), 'typical-acceptance', 'relaxed']) assert.ok(names.includes(name), `${name}: ${names}`);
-  const judgedBy = async (name, temperature) => {
+  const verifiedBy = async (name, temperature) => {
     await page.selectOption('#strategy', name);
     await page.fill('#temperature', temperature);
     const [rounds] = await send(page);
@@ -258,11 +258,11 @@ onPage('drafts are verified by the chosen strategy, and the page says what that 
     return page.locator('.answer .summary').last().textContent();
   };
   for (const name of names.filter(Boolean)) {
-    assert.match(await judgedBy(name, '0.8'), new RegExp(`verified by ${name}`));
+    assert.match(await verifiedBy(name, '0.8'), new RegExp(`verified by ${name}`));
     assert.match(await rule.textContent(), new RegExp(`verified by ${name}: `));
     await page.click('#clear');
   }
-  assert.match(await judgedBy('', '0.8'), /verified by sample-match/);
+  assert.match(await verifiedBy('', '0.8'), /verified by sample-match/);
   assert.match(await rule.textContent(), /exactly the text that plain decoding gives with this seed/);
   await page.selectOption('#strategy', 'relaxed');
   assert.match(await rule.textContent(), /verified by relaxed: not the model's own distribution/);

@@ -32,7 +32,7 @@ def argmax(values):
     return max(range(len(values)), key=lambda i: (values[i], -i))
 
 
-def target_law(logits, sampling, text, generated):
+def target_distribution(logits, sampling, text, generated):
     """The distribution that the target's token is drawn from: penalties, temperature, top-k, top-p, min-p."""
     logits = list(logits)
     output = text[len(text) - generated:]
@@ -42,16 +42,16 @@ def target_law(logits, sampling, text, generated):
             logits[token] -= sampling.get("presence_penalty", 0) + count * sampling.get("frequency_penalty", 0)
     if sampling["temperature"] < 1e-5:
         return [float(i == argmax(logits)) for i in range(len(logits))]
-    law = softmax([x / sampling["temperature"] for x in logits])
-    order = sorted(range(len(law)), key=lambda i: (-law[i], i))
+    distribution = softmax([x / sampling["temperature"] for x in logits])
+    order = sorted(range(len(distribution)), key=lambda i: (-distribution[i], i))
     k = sampling.get("top_k", 0)
     kept = order[:k] if k > 0 else order
-    law = normalised([law[i] if i in kept else 0 for i in range(len(law))])
+    distribution = normalised([distribution[i] if i in kept else 0 for i in range(len(distribution))])
     # A token stays while the mass of strictly better ones is at most top_p.
     top_p = sampling.get("top_p", 1)
-    law = normalised([p if sum(x for x in law if x > p) <= top_p else 0 for p in law])
-    least = sampling.get("min_p", 0) * max(law)
-    return normalised([p if p >= least else 0 for p in law])
+    distribution = normalised([p if sum(x for x in distribution if x > p) <= top_p else 0 for p in distribution])
+    least = sampling.get("min_p", 0) * max(distribution)
+    return normalised([p if p >= least else 0 for p in distribution])
 
 
 def normalised(weights):
@@ -77,7 +77,7 @@ def residual(p, q):
 # ---- Rules --------------------------------------------------------------------------------------------------
 
 class Round:
-    """Laws of the target (n + 1) and of the drafts (n), the drafts, uniform numbers, and the settings."""
+    """Distributions of the target (n + 1) and of the drafts (n), the drafts, uniform numbers, and the settings."""
 
     def __init__(self, case, shift=0.0):
         self.case = case
@@ -90,7 +90,7 @@ class Round:
         text, generated = list(case["text"]), case["generated"]
         self.p = []
         for i in range(len(self.drafts) + 1):
-            self.p.append(target_law(self.logits[i], case["sampling"], text + self.drafts[:i], generated + i))
+            self.p.append(target_distribution(self.logits[i], case["sampling"], text + self.drafts[:i], generated + i))
         size = len(self.logits[0])
         one_hot = lambda d: [float(i == d) for i in range(size)]
         self.q = case.get("draft_probabilities") or [one_hot(d) for d in self.drafts]
@@ -205,7 +205,7 @@ def recovers_what_was_rejected(r):
 
 def forgets_the_drafts_in_the_text(r):
     text, generated = list(r.case["text"]), r.case["generated"]
-    p = [target_law(row, r.case["sampling"], text, generated) for row in r.logits]
+    p = [target_distribution(row, r.case["sampling"], text, generated) for row in r.logits]
     return r.walk(lambda i, d: d == argmax(p[i]), lambda i, d: argmax(p[i]))
 
 
@@ -258,13 +258,13 @@ def rounded(values, digits=4):
     return [None if v == -math.inf else round(v, digits) for v in values]
 
 
-def a_law(generator, size):
+def a_distribution(generator, size):
     weights = [round(generator.random() ** 3, 3) for _ in range(size)]
     weights[generator.randrange(size)] += .5
     total = sum(weights)
-    law = [round(w / total, 4) for w in weights]
-    law[argmax(law)] = round(law[argmax(law)] + 1 - sum(law), 4)
-    return law
+    distribution = [round(w / total, 4) for w in weights]
+    distribution[argmax(distribution)] = round(distribution[argmax(distribution)] + 1 - sum(distribution), 4)
+    return distribution
 
 
 def a_case(name, strategy, generator, n, size=8, certain=False, **settings):
@@ -275,15 +275,15 @@ def a_case(name, strategy, generator, n, size=8, certain=False, **settings):
         sampling.update(generator.choice([{"top_k": 4}, {"top_p": .9}, {"min_p": .05}]))
     rows = []
     for _ in range(n + 1):
-        logits = [math.log(x) if x > 0 else -math.inf for x in a_law(generator, size)]
+        logits = [math.log(x) if x > 0 else -math.inf for x in a_distribution(generator, size)]
         rows.append(rounded([x + .5 for x in logits]))
     # A drafter that is near the target, so that rounds of all lengths are among the cases.
     near = lambda row: [.8 * p + .2 * q for p, q in zip(softmax([-99 if x is None else x for x in row]),
-                                                        a_law(generator, size))]
-    laws = [rounded(normalised(near(rows[i]))) for i in range(n)]
-    for law in laws:
-        law[argmax(law)] = round(law[argmax(law)] + 1 - sum(law), 4)
-    drafts = [draw(q, generator.random()) for q in laws]
+                                                        a_distribution(generator, size))]
+    distributions = [rounded(normalised(near(rows[i]))) for i in range(n)]
+    for distribution in distributions:
+        distribution[argmax(distribution)] = round(distribution[argmax(distribution)] + 1 - sum(distribution), 4)
+    drafts = [draw(q, generator.random()) for q in distributions]
     if strategy in ("greedy", "sample-match", "typical-acceptance", "relaxed", "logit-comparison"):
         for i in range(n):
             if generator.random() < .6:
@@ -295,7 +295,7 @@ def a_case(name, strategy, generator, n, size=8, certain=False, **settings):
     if strategy == "logit-comparison":
         case["draft_logits"] = [rounded([generator.gauss(-1, 1) for _ in range(size)]) for _ in range(n)]
     elif strategy in ("residual", "block", "target-probability") and not certain:
-        case["draft_probabilities"] = laws
+        case["draft_probabilities"] = distributions
     case["uniforms"] = {"accept": uniforms(n), "recover": uniforms(n), "target": uniforms(n + 1)}
     return case
 

@@ -111,8 +111,8 @@ std::string Line(const Answer& answer, const Answer* plain) {
   if (const auto accepted = completion.speculation.acceptance_rate())
     out += fmt::format("  {:.0f} % of {} drafts accepted", 100 * *accepted,
                        completion.speculation.drafted);
-  const bool judged = answer.mode == ChatMode::kSpeculative || answer.mode == ChatMode::kNgram;
-  if (plain != nullptr && judged && completion.token_ids == plain->completion.token_ids)
+  const bool drafted = answer.mode == ChatMode::kSpeculative || answer.mode == ChatMode::kNgram;
+  if (plain != nullptr && drafted && completion.token_ids == plain->completion.token_ids)
     out += ", same text";
   return out;
 }

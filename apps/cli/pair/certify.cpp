@@ -17,9 +17,9 @@
 namespace foretoken::cli {
 namespace {
 
-constexpr int kLawDrafts = 4;   // K of the distribution test if none is given
-constexpr int kLawPrompts = 2;  // its contexts if no number of prompts is given
-constexpr int kLawBatch = 8;
+constexpr int kDistributionDrafts = 4;   // K of the distribution test if none is given
+constexpr int kDistributionPrompts = 2;  // its contexts if no number of prompts is given
+constexpr int kDistributionBatch = 8;
 constexpr int kMostSamples = 4;  // times the samples, while the negative control passes
 
 struct CertifySettings : PairSettings {
@@ -140,25 +140,27 @@ Result<Equality> CompareTexts(Engine& engine, const CertifySettings& settings,
                                    }});
 }
 
-Result<LawVerdict> CompareLaw(Engine& engine, const EngineOptions& options,
-                              const CertifySettings& settings, std::vector<BenchPrompt> prompts) {
-  if (settings.max_prompts == 0 && prompts.size() > kLawPrompts) prompts.resize(kLawPrompts);
+Result<DistributionVerdict> CompareDistribution(Engine& engine, const EngineOptions& options,
+                                                const CertifySettings& settings,
+                                                std::vector<BenchPrompt> prompts) {
+  if (settings.max_prompts == 0 && prompts.size() > kDistributionPrompts)
+    prompts.resize(kDistributionPrompts);
   ProgressLine line(!settings.generation.quiet);
-  LawPlan plan{.request = settings.generation.request,
-               .prompts = std::move(prompts),
-               .samples = settings.samples,
-               .most_samples = kMostSamples * settings.samples,
-               .on_progress = [&line](const std::string& what, double fraction) {
-                 line.Show(fmt::format("drawing {}: {:.0f} %", what, 100 * fraction));
-               }};
+  DistributionPlan plan{.request = settings.generation.request,
+                        .prompts = std::move(prompts),
+                        .samples = settings.samples,
+                        .most_samples = kMostSamples * settings.samples,
+                        .on_progress = [&line](const std::string& what, double fraction) {
+                          line.Show(fmt::format("drawing {}: {:.0f} %", what, 100 * fraction));
+                        }};
   plan.request.speculative.num_speculative_tokens =
-      options.speculative.num_speculative_tokens.value_or(kLawDrafts);
+      options.speculative.num_speculative_tokens.value_or(kDistributionDrafts);
   FORETOKEN_TRY(const std::string strategy, StrategyOf(engine, plan));
   std::string name;
   const EngineOptions control_options = ControlOptions(options, strategy, name);
   FORETOKEN_TRY(const std::unique_ptr<Engine> control,
                 OpenEngine(control_options, settings.generation.quiet));
-  FORETOKEN_TRY(LawVerdict verdict, TestLaw(engine, *control, plan));
+  FORETOKEN_TRY(DistributionVerdict verdict, TestDistribution(engine, *control, plan));
   verdict.control = name;
   return verdict;
 }
@@ -166,7 +168,8 @@ Result<LawVerdict> CompareLaw(Engine& engine, const EngineOptions& options,
 Result<int> Certify(CertifySettings settings) {
   FORETOKEN_TRY(const std::vector<BenchPrompt> prompts, Prompts(settings));
   EngineOptions options = settings.generation.engine;
-  options.max_sequences = std::max(settings.batches.back(), settings.stochastic ? kLawBatch : 1);
+  options.max_sequences =
+      std::max(settings.batches.back(), settings.stochastic ? kDistributionBatch : 1);
   FORETOKEN_TRY(const std::unique_ptr<Engine> engine,
                 OpenEngine(options, settings.generation.quiet));
   FORETOKEN_CHECK_OK(CheckDrafter(engine->summary()));
@@ -175,12 +178,13 @@ Result<int> Certify(CertifySettings settings) {
                               .request = &settings.generation.request,
                               .prompts = static_cast<int>(prompts.size()),
                               .equality = {},
-                              .law = {},
+                              .distribution = {},
                               .strategy = StrategyInUse(*engine, settings.generation)};
   ReportIdle(*engine, settings);
   FORETOKEN_TRY(certification.equality, CompareTexts(*engine, settings, prompts));
   if (settings.stochastic) {
-    FORETOKEN_TRY(certification.law, CompareLaw(*engine, options, settings, prompts));
+    FORETOKEN_TRY(certification.distribution,
+                  CompareDistribution(*engine, options, settings, prompts));
   }
   Output output;
   output.Write(settings.generation.json ? CertificationJson(certification)

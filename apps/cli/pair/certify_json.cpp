@@ -49,20 +49,20 @@ Json TestJson(const lab::Comparability& test) {
   return {{"chi_square", test.statistic}, {"degrees", test.degrees}, {"p", test.p}};
 }
 
-Json LawJson(const LawVerdict& law) {
+Json DistributionJson(const DistributionVerdict& distribution) {
   Json tests = Json::array();
-  for (const LawTest& test : law.tests)
+  for (const DistributionTest& test : distribution.tests)
     tests.push_back({{"prompt", test.origin},
                      {"tokens", test.tokens},
                      {"speculation", TestJson(test.speculation)},
                      {"control", TestJson(test.control)}});
-  return {{"strategy", law.strategy},
-          {"control", law.control},
-          {"samples", law.samples},
-          {"acceptance_rate", law.acceptance_rate},
-          {"level", law.level},
-          {"passed", law.passed()},
-          {"control_failed", law.control_failed()},
+  return {{"strategy", distribution.strategy},
+          {"control", distribution.control},
+          {"samples", distribution.samples},
+          {"acceptance_rate", distribution.acceptance_rate},
+          {"level", distribution.level},
+          {"passed", distribution.passed()},
+          {"control_failed", distribution.control_failed()},
           {"tests", std::move(tests)}};
 }
 
@@ -90,7 +90,7 @@ std::string CertificationJson(const Certification& c) {
       {"runs", std::move(rows)}};
   json["first_difference"] = c.equality.first ? DifferenceJson(*c.equality.first) : Json(nullptr);
   json["sampled_left_out"] = c.equality.sampled_left_out;
-  json["law"] = c.law ? LawJson(*c.law) : Json(nullptr);
+  json["law"] = c.distribution ? DistributionJson(*c.distribution) : Json(nullptr);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

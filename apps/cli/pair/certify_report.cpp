@@ -67,23 +67,26 @@ std::string ComparabilityText(const lab::Comparability& test) {
   return fmt::format("{:.1f}/{} p {:.2g}", test.statistic, test.degrees, test.p);
 }
 
-std::string LawTable(const Certification& c) {
-  const LawVerdict& law = *c.law;
+std::string DistributionTable(const Certification& c) {
+  const DistributionVerdict& distribution = *c.distribution;
   const SamplingParameters& s = c.request->sampling;
   std::string out = fmt::format(
-      "\nlaw of the drawn tokens: {} texts of each kind and context, T {:g}, top-p {:g}, top-k {}\n"
+      "\ndistribution of the drawn tokens: {} texts of each kind and context, T {:g}, top-p {:g}, "
+      "top-k {}\n"
       "verified by {}; {:.1f} % of the drafts were accepted; negative control: {}\n"
       "  {:<28} {:<8} {:<24} {}\n",
-      law.samples, s.temperature, s.top_p, s.top_k, law.strategy, 100 * law.acceptance_rate,
-      law.control, "chi-square/degrees", "tokens", "speculation", "control");
-  for (const LawTest& test : law.tests) {
+      distribution.samples, s.temperature, s.top_p, s.top_k, distribution.strategy,
+      100 * distribution.acceptance_rate, distribution.control, "chi-square/degrees", "tokens",
+      "speculation", "control");
+  for (const DistributionTest& test : distribution.tests) {
     const std::string& origin = test.origin;
     out += fmt::format("  {:<28} {:<8} {:<24} {}\n",
                        origin.size() <= 28 ? origin : "..." + origin.substr(origin.size() - 25),
                        test.tokens, ComparabilityText(test.speculation),
                        ComparabilityText(test.control));
   }
-  out += fmt::format("  a test fails below p = {:.2g} (0.001 for all together)\n", law.level);
+  out +=
+      fmt::format("  a test fails below p = {:.2g} (0.001 for all together)\n", distribution.level);
   return out;
 }
 
@@ -101,7 +104,8 @@ std::string Wrapped(std::string text) {
 
 bool Tested(const Certification& c, std::string_view strategy) {
   const bool texts = strategy == c.equality.greedy_strategy || strategy == c.equality.strategy;
-  const bool drawn = c.law && strategy == c.law->strategy && c.law->control_failed();
+  const bool drawn =
+      c.distribution && strategy == c.distribution->strategy && c.distribution->control_failed();
   return texts || drawn;
 }
 
@@ -128,8 +132,8 @@ std::string Verdict(const Certification& c) {
 }  // namespace
 
 Certificate Certification::certificate() const {
-  if (equality.first || (law && !law->passed())) return Certificate::kDiffers;
-  const bool blind = law && !law->control_failed();
+  if (equality.first || (distribution && !distribution->passed())) return Certificate::kDiffers;
+  const bool blind = distribution && !distribution->control_failed();
   if (equality.drafted() == 0 || blind || !Tested(*this, strategy)) return Certificate::kUntested;
   return Certificate::kExact;
 }
@@ -142,21 +146,21 @@ std::vector<std::string> Certification::proved() const {
   if (equality.sampled_left_out.empty())
     parts.push_back(fmt::format("every text of temperature {:g} too, with one seed ({})", t,
                                 equality.strategy));
-  if (law && law->passed() && law->control_failed())
+  if (distribution && distribution->passed() && distribution->control_failed())
     parts.push_back(
         fmt::format("and so is the distribution of its tokens ({}); the control "
                     "failed, as it must",
-                    law->strategy));
+                    distribution->strategy));
   return parts;
 }
 
 std::vector<std::string> Certification::not_proved() const {
   std::vector<std::string> parts;
-  if (law && !law->control_failed())
+  if (distribution && !distribution->control_failed())
     parts.push_back(fmt::format(
         "the control's error does not show in {} texts either: the drafter is too good, or the "
         "distribution too narrow; raise --samples or --temp, or give other prompts",
-        law->samples));
+        distribution->samples));
   else if (!Tested(*this, strategy))
     parts.push_back(fmt::format(
         "'{}', which verifies texts of temperature {:g} here: only their distribution shows "
@@ -183,7 +187,7 @@ const char* Name(Certificate certificate) {
 std::string CertificationTables(const Certification& c, const Engine& engine) {
   std::string out = Head(c) + EqualityTable(c);
   if (c.equality.first) out += FirstDifference(*c.equality.first, engine);
-  if (c.law) out += LawTable(c);
+  if (c.distribution) out += DistributionTable(c);
   return out + "\n" + Verdict(c);
 }
 

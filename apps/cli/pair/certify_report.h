@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/pair/certify_distribution.h"
 #include "cli/pair/certify_equality.h"
-#include "cli/pair/certify_law.h"
 
 namespace foretoken::cli {
 
@@ -19,7 +19,7 @@ struct Certification {
   const Request* request = nullptr;
   int prompts = 0;
   Equality equality;
-  std::optional<LawVerdict> law;  // with --stochastic
+  std::optional<DistributionVerdict> distribution;  // with --stochastic
   // The strategy that verifies such requests with the given flags.
   std::string strategy;
 

@@ -36,12 +36,13 @@ class OwnRowsFunction : public torch::autograd::Function<OwnRowsFunction> {
       scores.narrow(3, begin, n).masked_fill_(later, -INFINITY);
       if (s.sets > 0)
         scores = torch::cat({scores, Dots(q.narrow(2, begin, n), own_k.narrow(2, begin, n))}, -1);
-      const Tensor law = torch::softmax(scores, -1);
-      Tensor y = torch::bmm(Flat(law.narrow(3, 0, keys)), v.narrow(1, 0, keys))
+      const Tensor distribution = torch::softmax(scores, -1);
+      Tensor y = torch::bmm(Flat(distribution.narrow(3, 0, keys)), v.narrow(1, 0, keys))
                      .view({s.groups, s.per_group, n, s.dim});
-      if (s.sets > 0) y = Sum(law.narrow(3, keys, s.sets), own_v.narrow(2, begin, n)).add_(y);
+      if (s.sets > 0)
+        y = Sum(distribution.narrow(3, keys, s.sets), own_v.narrow(2, begin, n)).add_(y);
       out.narrow(2, begin, n).copy_(y);
-      saved.push_back(law);
+      saved.push_back(distribution);
     }
     saved.push_back(out);
     context->save_for_backward(saved);
@@ -61,21 +62,23 @@ class OwnRowsFunction : public torch::autograd::Function<OwnRowsFunction> {
     for (std::int64_t begin = 0; begin < s.length; begin += kHeadQueryChunk, ++chunk) {
       const std::int64_t n = std::min(kHeadQueryChunk, s.length - begin), keys = begin + n;
       const Tensor queries = q.narrow(2, begin, n), dout = dy.narrow(2, begin, n),
-                   &law = saved[chunk];
-      const Tensor flat_law = Flat(law.narrow(3, 0, keys)), flat_dout = Flat(dout);
-      dv.narrow(1, 0, keys).add_(torch::bmm(flat_law.transpose(1, 2), flat_dout));
+                   &distribution = saved[chunk];
+      const Tensor flat_distribution = Flat(distribution.narrow(3, 0, keys)),
+                   flat_dout = Flat(dout);
+      dv.narrow(1, 0, keys).add_(torch::bmm(flat_distribution.transpose(1, 2), flat_dout));
       Tensor dscores = torch::bmm(flat_dout, v.narrow(1, 0, keys).transpose(1, 2));
-      dscores.sub_(Flat(dot.narrow(2, begin, n))).mul_(flat_law);
+      dscores.sub_(Flat(dot.narrow(2, begin, n))).mul_(flat_distribution);
       Tensor dchunk =
           torch::bmm(dscores, k.narrow(1, 0, keys)).view({s.groups, s.per_group, n, s.dim});
       dk.narrow(1, 0, keys).add_(torch::bmm(dscores.transpose(1, 2), Flat(queries)));
       if (s.sets > 0) {
-        const Tensor own_law = law.narrow(3, keys, s.sets);
-        const Tensor down =
-            Dots(dout, own_v.narrow(2, begin, n), true).sub_(dot.narrow(2, begin, n)).mul_(own_law);
+        const Tensor own_distribution = distribution.narrow(3, keys, s.sets);
+        const Tensor down = Dots(dout, own_v.narrow(2, begin, n), true)
+                                .sub_(dot.narrow(2, begin, n))
+                                .mul_(own_distribution);
         dchunk = Sum(down, own_k.narrow(2, begin, n)).add_(dchunk);
         down_k.narrow(2, begin, n).copy_(Spread(down, queries));
-        down_v.narrow(2, begin, n).copy_(Spread(own_law, dout));
+        down_v.narrow(2, begin, n).copy_(Spread(own_distribution, dout));
       }
       dq.narrow(2, begin, n).copy_(dchunk);
     }
@@ -149,15 +152,15 @@ class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFuncti
     const std::int64_t rows_at_once = std::max<std::int64_t>(16, kChunkValues / tokens);
     for (std::int64_t b = 0; b < batch; ++b) {
       const Tensor target_logits = torch::mm(normed[b].to(hidden.scalar_type()), target.t());
-      Tensor laws = torch::empty({length, tokens}, hidden.options().dtype(Wide(hidden)));
-      Tensor negative_entropy = torch::empty({length}, laws.options());
+      Tensor distributions = torch::empty({length, tokens}, hidden.options().dtype(Wide(hidden)));
+      Tensor negative_entropy = torch::empty({length}, distributions.options());
       for (std::int64_t begin = 0; begin < length; begin += rows_at_once) {
         const std::int64_t n = std::min(rows_at_once, length - begin);
         const Tensor logs = torch::log_softmax(
             Shaped(target_logits.narrow(0, begin, n).to(Wide(hidden)), target_shape), -1);
-        Tensor law = laws.narrow(0, begin, n);
-        torch::exp_out(law, logs);
-        negative_entropy.narrow(0, begin, n).copy_((law * logs).sum(-1));
+        Tensor distribution = distributions.narrow(0, begin, n);
+        torch::exp_out(distribution, logs);
+        negative_entropy.narrow(0, begin, n).copy_((distribution * logs).sum(-1));
       }
       for (std::int64_t s = 0; s < steps; ++s) {
         const std::int64_t first = shift + s, rows = length - first;
@@ -168,13 +171,14 @@ class UnrolledLossFunction : public torch::autograd::Function<UnrolledLossFuncti
         for (std::int64_t begin = 0; begin < rows; begin += rows_at_once) {
           const std::int64_t n = std::min(rows_at_once, rows - begin);
           Tensor some = logits.narrow(0, begin, n);
-          const Tensor law = laws.narrow(0, first + begin, n);
+          const Tensor distribution = distributions.narrow(0, first + begin, n);
           const Tensor shaped = Shaped(some.to(Wide(hidden)), shape);
           Tensor logs = torch::log_softmax(shaped, -1);
-          loss.add_((negative_entropy.narrow(0, first + begin, n).sum() - (law * logs).sum())
-                        .to(torch::kDouble),
-                    part);
-          Tensor slope = logs.exp_().sub_(law);
+          loss.add_(
+              (negative_entropy.narrow(0, first + begin, n).sum() - (distribution * logs).sum())
+                  .to(torch::kDouble),
+              part);
+          Tensor slope = logs.exp_().sub_(distribution);
           if (shape.scale != 1) slope.mul_(shape.scale);
           if (shape.cap != 0) slope.mul_(1 - (shaped / shape.cap).square());
           some.copy_(slope);  // overwrites the logits

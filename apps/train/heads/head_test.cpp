@@ -291,10 +291,10 @@ class SlowHead {
       const std::int64_t group = head / per_group;
       std::vector<Tensor> scores;
       for (const Tensor& k : keys_) scores.push_back(q[head].dot(k[group]) * scale);
-      const Tensor law = torch::softmax(torch::stack(scores), 0);
+      const Tensor distribution = torch::softmax(torch::stack(scores), 0);
       Tensor sum = torch::zeros_like(values_[0][group]);
       for (std::size_t i = 0; i < values_.size(); ++i)
-        sum += law[static_cast<std::int64_t>(i)] * values_[i][group];
+        sum += distribution[static_cast<std::int64_t>(i)] * values_[i][group];
       attended.push_back(sum);
     }
     return torch::stack(attended);
@@ -466,11 +466,11 @@ TEST(UnrolledLossTest, IsTheFormula) {
     double weights = 0;
     for (std::int64_t s = 0; s < kSteps; ++s) {
       const std::int64_t rows = kLength - shift - s;
-      const Tensor law = torch::softmax(
+      const Tensor distribution = torch::softmax(
           Shaped(normed.narrow(1, shift + s, rows).matmul(target_head.t()), target_shape), -1);
       const Tensor logs =
           torch::log_softmax(Shaped(hidden[s].narrow(1, 0, rows).matmul(head.t()), shape), -1);
-      sum = sum + std::pow(0.7, s) * (law * (law.log() - logs)).sum(-1).mean();
+      sum = sum + std::pow(0.7, s) * (distribution * (distribution.log() - logs)).sum(-1).mean();
       weights += std::pow(0.7, s);
     }
     const Tensor expected = sum / weights;

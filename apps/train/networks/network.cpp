@@ -103,10 +103,10 @@ class CausalFunction : public torch::autograd::Function<CausalFunction> {
       Tensor scores = torch::bmm(queries, k.narrow(1, 0, keys).transpose(1, 2));
       const Tensor later = torch::ones({n, n}, q.options().dtype(torch::kBool)).triu(1);
       scores.view({groups, per_group, n, keys}).narrow(3, begin, n).masked_fill_(later, -INFINITY);
-      const Tensor law = torch::softmax(scores, -1);
+      const Tensor distribution = torch::softmax(scores, -1);
       out.narrow(2, begin, n)
-          .copy_(torch::bmm(law, v.narrow(1, 0, keys)).view({groups, per_group, n, dim}));
-      saved.push_back(law);
+          .copy_(torch::bmm(distribution, v.narrow(1, 0, keys)).view({groups, per_group, n, dim}));
+      saved.push_back(distribution);
     }
     saved.push_back(out);
     context->save_for_backward(saved);
@@ -128,10 +128,10 @@ class CausalFunction : public torch::autograd::Function<CausalFunction> {
       const auto flat = [&](const Tensor& x) {
         return x.narrow(2, begin, n).reshape({groups, rows, -1});
       };
-      const Tensor queries = flat(q), dout = flat(dy), &law = saved[chunk];
-      dv.narrow(1, 0, keys).add_(torch::bmm(law.transpose(1, 2), dout));
+      const Tensor queries = flat(q), dout = flat(dy), &distribution = saved[chunk];
+      dv.narrow(1, 0, keys).add_(torch::bmm(distribution.transpose(1, 2), dout));
       Tensor dscores = torch::bmm(dout, v.narrow(1, 0, keys).transpose(1, 2));
-      dscores = dscores.sub_(flat(dot)).mul_(law);
+      dscores = dscores.sub_(flat(dot)).mul_(distribution);
       dq.narrow(2, begin, n)
           .copy_(torch::bmm(dscores, k.narrow(1, 0, keys)).view({groups, per_group, n, dim}));
       dk.narrow(1, 0, keys).add_(torch::bmm(dscores.transpose(1, 2), queries));
@@ -145,7 +145,7 @@ class CausalFunction : public torch::autograd::Function<CausalFunction> {
 class LossFunction : public torch::autograd::Function<LossFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& target,
-                        bool laws) {
+                        bool distributions) {
     constexpr std::int64_t kRows = 512;  // at a time, so that they stay in the processor's cache
     Tensor gradient = torch::empty_like(logits),
            loss = torch::zeros({}, logits.options().dtype(torch::kDouble));
@@ -154,11 +154,11 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
       const std::int64_t n = std::min(kRows, logits.size(0) - begin);
       const Tensor rows = torch::log_softmax(logits.narrow(0, begin, n).to(Wide(logits)), -1);
       const Tensor wanted = target.narrow(0, begin, n);
-      const Tensor counts = laws ? wanted.sum(-1, true).gt(0).to(rows.scalar_type())
-                                 : wanted.ge(0).to(rows.scalar_type()).unsqueeze(1);
+      const Tensor counts = distributions ? wanted.sum(-1, true).gt(0).to(rows.scalar_type())
+                                          : wanted.ge(0).to(rows.scalar_type()).unsqueeze(1);
       counted += counts.sum().item<double>();
       Tensor slope = rows.exp().mul_(counts);
-      if (laws) {
+      if (distributions) {
         const Tensor p = wanted.to(rows.scalar_type());
         loss += (p * (p.clamp_min(1e-30).log() - rows)).sum().to(torch::kDouble);
         slope.sub_(p);

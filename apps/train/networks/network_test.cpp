@@ -45,12 +45,12 @@ Parameters Doubles(const NetworkConfig& config, bool tied) {
 
 struct LossCase {
   NetworkConfig config;
-  Tensor tokens, targets, law;
+  Tensor tokens, targets, distribution;
   bool divergence = false;
 
   Tensor Loss(const Leaves& leaves) const {
     const Tensor logits = Logits(leaves, RunModel(config, leaves, tokens)).flatten(0, 1);
-    return divergence ? Divergence(logits, law) : CrossEntropy(logits, targets);
+    return divergence ? Divergence(logits, distribution) : CrossEntropy(logits, targets);
   }
   double Value(const Parameters& parameters) const {
     torch::NoGradGuard no_gradients;
@@ -66,7 +66,7 @@ LossCase MakeCase(const NetworkConfig& config, int batch, int length, bool diver
   LossCase c{config, ids({batch, length}), ids({batch * length}),
              torch::softmax(Noise({batch * length, config.vocabulary}, 6, 2), -1), divergence};
   c.targets[3] = -1;  // both count for nothing
-  c.law[3].zero_();
+  c.distribution[3].zero_();
   return c;
 }
 
@@ -131,11 +131,11 @@ TEST(Gradients, OfAttentionOverSeveralChunksOfQueriesAreThoseOfFiniteDifferences
 TEST(Losses, AreTheirDefinitions) {
   const Tensor logits = Noise({600, 29}, 1, 2);  // more rows than are taken together
   const Tensor rows = torch::log_softmax(logits, -1);
-  Tensor law = torch::softmax(Noise({600, 29}, 2, 2), -1);
+  Tensor distribution = torch::softmax(Noise({600, 29}, 2, 2), -1);
   Tensor targets = torch::arange(600, torch::kInt64).remainder(29);
-  const double divergence = (law * (law.log() - rows)).sum().item<double>() / 600;
-  EXPECT_NEAR(Divergence(logits, law).item<double>(), divergence, 1e-12);
-  EXPECT_NEAR(Divergence(law.log(), law).item<double>(), 0, 1e-12);
+  const double divergence = (distribution * (distribution.log() - rows)).sum().item<double>() / 600;
+  EXPECT_NEAR(Divergence(logits, distribution).item<double>(), divergence, 1e-12);
+  EXPECT_NEAR(Divergence(distribution.log(), distribution).item<double>(), 0, 1e-12);
   const Tensor losses = -rows.gather(1, targets.unsqueeze(1)).squeeze(1);
   EXPECT_NEAR(CrossEntropy(logits, targets).item<double>(), losses.mean().item<double>(), 1e-12);
   targets.narrow(0, 0, 100).fill_(-1);
@@ -188,7 +188,7 @@ class Forward : public testing::TestWithParam<Twin> {
   }
 
   // Log-probabilities [tokens, vocabulary] by libtorch in F32.
-  Tensor Laws(const std::vector<std::int32_t>& tokens) const {
+  Tensor Distributions(const std::vector<std::int32_t>& tokens) const {
     torch::NoGradGuard no_gradients;
     const Leaves leaves(parameters_, torch::kFloat, false);
     const Tensor row = torch::tensor(tokens).to(torch::kInt64).unsqueeze(0);
@@ -206,11 +206,12 @@ TEST_P(Forward, AgreesWithTheEngineAlongATextLongerThanAChunk) {
   for (auto& token : tokens) token = static_cast<std::int32_t>(random() % 320);
   const auto scores = engine_->Score(tokens);
   ASSERT_TRUE(scores) << scores.error().message;
-  const Tensor laws = Laws(tokens);
-  EXPECT_GT(laws[8].max().item<float>() - laws[8].min().item<float>(), 1)
+  const Tensor distributions = Distributions(tokens);
+  EXPECT_GT(distributions[8].max().item<float>() - distributions[8].min().item<float>(), 1)
       << "flat distributions show little";
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
-    ASSERT_NEAR(laws[static_cast<std::int64_t>(i)][tokens[i + 1]].item<float>(), (*scores)[i], 1e-3)
+    ASSERT_NEAR(distributions[static_cast<std::int64_t>(i)][tokens[i + 1]].item<float>(),
+                (*scores)[i], 1e-3)
         << "position " << i;
 }
 

@@ -52,7 +52,7 @@ TEST_P(TargetReaderTest, GivesTheDistributionsOfTheEngine) {
   const Tensor tokens = torch::randint(3, 300, {2, kLength}, torch::kLong);
   const Tensor normed = (*reader)->Read(tokens).normed,
                products = torch::matmul(normed, (*reader)->OutputRows({}, torch::kFloat).t());
-  const Tensor laws = torch::log_softmax(Shaped(products, (*reader)->logit_shape()), -1);
+  const Tensor distributions = torch::log_softmax(Shaped(products, (*reader)->logit_shape()), -1);
   auto engine = Engine::Open({.model = path, .speculative = {.method = "none"}, .threads = 1});
   ASSERT_TRUE(engine) << engine.error().message;
   for (int row = 0; row < 2; ++row) {
@@ -61,7 +61,7 @@ TEST_P(TargetReaderTest, GivesTheDistributionsOfTheEngine) {
     const auto scores = (*engine)->Score(ids);
     ASSERT_TRUE(scores) << scores.error().message;
     for (int i = 0; i + 1 < kLength; ++i)
-      ASSERT_NEAR(laws[row][i][ids[static_cast<std::size_t>(i) + 1]].item<float>(),
+      ASSERT_NEAR(distributions[row][i][ids[static_cast<std::size_t>(i) + 1]].item<float>(),
                   (*scores)[static_cast<std::size_t>(i)], 2e-3)
           << "row " << row << " position " << i;
   }

@@ -111,7 +111,7 @@ TEST_P(BlockDrafterTest, SequencesOfAPassDoNotChangeEachOther) {
     const auto& got = proposals[seq];
     ASSERT_EQ(std::vector<Token>(got.tokens.begin(), got.tokens.end()), want.tokens);
     for (int i = 0; i < got.length(); ++i)
-      EXPECT_EQ(std::memcmp(got.Law(i), want.distributions.data() + i * kVocabulary,
+      EXPECT_EQ(std::memcmp(got.Distribution(i), want.distributions.data() + i * kVocabulary,
                             kVocabulary * sizeof(float)),
                 0);
   }

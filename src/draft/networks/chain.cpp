@@ -11,8 +11,8 @@ Chain::Chain(int vocabulary, int max_draft, const kernels::Kernels& kernels)
   drafts_.reserve(static_cast<std::size_t>(max_draft));
   raw_logits_.reserve(static_cast<std::size_t>(max_draft));
   // Pages that no distribution is written to take no memory.
-  laws_ = AlignedBuffer<float>(static_cast<std::size_t>(max_draft) *
-                               static_cast<std::size_t>(vocabulary));
+  distributions_ = AlignedBuffer<float>(static_cast<std::size_t>(max_draft) *
+                                        static_cast<std::size_t>(vocabulary));
 }
 
 void Chain::Start(const SequenceStart& start) {
@@ -54,21 +54,22 @@ void Chain::BeginProposal(int n, bool with_logits, DraftProposal* proposal) noex
   left_ = std::max(0, std::min(n, max_draft_));
 }
 
-// Whether the most probable token is less probable than draft_p_min. law: as Draw has made it; for
+// Whether the most probable token is less probable than draft_p_min. distribution: as Draw has made it; for
 // greedy drafts it is overwritten.
-bool Chain::Unsure(const float* logits, float* law) const noexcept {
-  if (!sampler_->greedy()) return kernels_->max(law, vocabulary_) < draft_p_min_;
+bool Chain::Unsure(const float* logits, float* distribution) const noexcept {
+  if (!sampler_->greedy()) return kernels_->max(distribution, vocabulary_) < draft_p_min_;
   const float max = kernels_->max(logits, vocabulary_);
-  return 1.0 / kernels_->exp_sum(logits, vocabulary_, max, 1.0f, law) <
+  return 1.0 / kernels_->exp_sum(logits, vocabulary_, max, 1.0f, distribution) <
          static_cast<double>(draft_p_min_);
 }
 
 void Chain::Draw(const float* logits, float certainty) noexcept {
   Token token = kNoToken;
-  float* law = Law(drafts_.size());
+  float* distribution = Distribution(drafts_.size());
   --left_;
-  if (!sampler_->greedy()) sampler_->Law(logits, law);
-  if (draft_p_min_ > 0 && (certainty < 0 ? Unsure(logits, law) : certainty < draft_p_min_)) {
+  if (!sampler_->greedy()) sampler_->Distribution(logits, distribution);
+  if (draft_p_min_ > 0 &&
+      (certainty < 0 ? Unsure(logits, distribution) : certainty < draft_p_min_)) {
     left_ = 0;
     return;
   }
@@ -76,7 +77,7 @@ void Chain::Draw(const float* logits, float certainty) noexcept {
     token = sampler_->Argmax(logits);
     if (proposal_ != nullptr && !proposal_->Push(token)) token = kNoToken;
   } else {
-    token = Drawn(law);
+    token = Drawn(distribution);
   }
   if (token == kNoToken) {
     left_ = 0;
@@ -90,9 +91,11 @@ void Chain::Draw(const float* logits, float certainty) noexcept {
   if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) left_ = 0;
 }
 
-Token Chain::Drawn(const float* law) noexcept {
-  if (proposal_ != nullptr) return proposal_->Draw({law, static_cast<std::size_t>(vocabulary_)});
-  return stream_ == Stream::kTarget ? sampler_->Race(law) : sampler_->Draw(law, OwnNoise());
+Token Chain::Drawn(const float* distribution) noexcept {
+  if (proposal_ != nullptr)
+    return proposal_->Draw({distribution, static_cast<std::size_t>(vocabulary_)});
+  return stream_ == Stream::kTarget ? sampler_->Race(distribution)
+                                    : sampler_->Draw(distribution, OwnNoise());
 }
 
 double Chain::OwnNoise() const noexcept {
@@ -102,10 +105,10 @@ double Chain::OwnNoise() const noexcept {
 
 round::Proposal Chain::Finish() noexcept {
   left_ = 0;
-  const bool laws = !sampler_->greedy() && !drafts_.empty();
+  const bool distributions = !sampler_->greedy() && !drafts_.empty();
   sampler_->Pop(static_cast<int>(drafts_.size()));
   return {.tokens = drafts_,
-          .q = laws ? laws_.data() : nullptr,
+          .q = distributions ? distributions_.data() : nullptr,
           .q_stride = vocabulary_,
           .raw_logits = raw_logits_.data(),
           .logits = with_logits_ ? logits_.data() : nullptr};

@@ -60,11 +60,11 @@ class Chain {
 
  private:
   bool MakeRoomForLogits() noexcept;
-  bool Unsure(const float* logits, float* law) const noexcept;
-  Token Drawn(const float* law) noexcept;  // kNoToken: the proposal takes no more
-  double OwnNoise() const noexcept;        // of the next draft
-  float* Law(std::size_t i) noexcept {
-    return laws_.data() + static_cast<std::int64_t>(i) * vocabulary_;
+  bool Unsure(const float* logits, float* distribution) const noexcept;
+  Token Drawn(const float* distribution) noexcept;  // kNoToken: the proposal takes no more
+  double OwnNoise() const noexcept;                 // of the next draft
+  float* Distribution(std::size_t i) noexcept {
+    return distributions_.data() + static_cast<std::int64_t>(i) * vocabulary_;
   }
 
   int vocabulary_, max_draft_;
@@ -72,8 +72,9 @@ class Chain {
   std::unique_ptr<sampling::Sampler> sampler_;
   std::vector<Token> end_tokens_, drafts_;
   std::vector<float> raw_logits_;  // of the drafts, as the model gave them
-  AlignedBuffer<float> laws_;      // [max_draft, vocabulary]: that sampled drafts were drawn from
-  AlignedBuffer<float> logits_;    // [max_draft, vocabulary]: of this proposal, where wanted
+  AlignedBuffer<float>
+      distributions_;            // [max_draft, vocabulary]: that sampled drafts were drawn from
+  AlignedBuffer<float> logits_;  // [max_draft, vocabulary]: of this proposal, where wanted
   bool with_logits_ = false;
   Stream stream_ = Stream::kDraft;
   float draft_p_min_ = 0;

@@ -58,7 +58,7 @@ TEST(Chain, DraftsWithTheTargetsNoiseOfThePositionAlone) {
 
 // A drafter that has the target's distribution then drafts the target's own text, after other
 // proposals too.
-TEST(Chain, DraftsTheTargetsTextWhereItHasItsLawAndNoise) {
+TEST(Chain, DraftsTheTargetsTextWhereItHasItsDistributionAndNoise) {
   const std::vector<float> logits = {0, 1, 2, 0, 1, 2, 0, 1};
   int equal = 0, own = 0;
   for (std::uint64_t id = 0; id < 100; ++id) {
@@ -66,10 +66,10 @@ TEST(Chain, DraftsTheTargetsTextWhereItHasItsLawAndNoise) {
                              kChainVocabulary,
                              kernels::KernelsFor(kernels::AvailableIsas().back()));
     target.Begin(std::vector<Token>{1, 2}, kChainDrafts);
-    std::vector<float> law(kChainVocabulary);
+    std::vector<float> distribution(kChainVocabulary);
     std::vector<Token> text;
     for (int i = 0; i < kChainDrafts; ++i) {
-      text.push_back(target.Sample(logits.data(), law.data()));
+      text.push_back(target.Sample(logits.data(), distribution.data()));
       target.Push(text.back());
     }
     auto one = Make(Stream::kTarget, id), other = Make(Stream::kDraft, id);
@@ -135,8 +135,8 @@ TEST(Chain, DrawsFromADistributionOverSharedTokensAlone) {
   for (int i = 0; i < kChainDrafts; ++i) {
     double sum = 0;
     for (Token id = 0; id < kChainVocabulary; ++id) {
-      EXPECT_EQ(proposal.Law(i)[id] > 0, shared.Has(id)) << id;
-      sum += static_cast<double>(proposal.Law(i)[id]);
+      EXPECT_EQ(proposal.Distribution(i)[id] > 0, shared.Has(id)) << id;
+      sum += static_cast<double>(proposal.Distribution(i)[id]);
     }
     EXPECT_NEAR(sum, 1, 1e-6);
     EXPECT_TRUE(shared.Has(proposal.tokens[static_cast<std::size_t>(i)]));

@@ -47,8 +47,8 @@ inline Drafts Proposed(Drafter& drafter, SeqId seq, int n, int vocabulary) {
   drafter.Propose({&ask, 1}, {&proposal, 1});
   Drafts drafts{{proposal.tokens.begin(), proposal.tokens.end()}, {}};
   for (int i = 0; proposal.q != nullptr && i < proposal.length(); ++i)
-    drafts.distributions.insert(drafts.distributions.end(), proposal.Law(i),
-                                proposal.Law(i) + vocabulary);
+    drafts.distributions.insert(drafts.distributions.end(), proposal.Distribution(i),
+                                proposal.Distribution(i) + vocabulary);
   return drafts;
 }
 

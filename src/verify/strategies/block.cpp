@@ -31,8 +31,8 @@ round::Verdict Block::Verify(const round::Proposal& proposal, LogitsView logits,
   // Once P_i is 0 it stays 0, and nothing more is accepted.
   for (; verified < m && joint > 0; ++verified) {
     const Token d = proposal.tokens[static_cast<std::size_t>(verified)];
-    const float* q = proposal.Law(verified);
-    sampler.Law(logits.Row(verified), p);
+    const float* q = proposal.Distribution(verified);
+    sampler.Distribution(logits.Row(verified), p);
     const double mass = sampler.Residual(p, static_cast<float>(joint), q, d, r);
     if (verified == 0 || coin(verified) * (mass + 1 - joint) < mass) {
       accepted = verified;

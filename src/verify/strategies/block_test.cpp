@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 #include "verify/strategies/residual.h"
 
 namespace foretoken::verify {
@@ -23,23 +23,24 @@ struct Definition {
                             sampling::Sampler& sampler, float* scratch) const {
     const Pos begin = sampler.position();
     const int m = proposal.length();
-    std::vector<double> law, kept_law;
+    std::vector<double> distribution, kept_distribution;
     double joint = 1;
     int kept = 0;
     for (int i = 0; i <= m; ++i) {
-      sampler.Law(logits.Row(i), scratch);
-      law.assign(scratch, scratch + sampler.vocabulary());
+      sampler.Distribution(logits.Row(i), scratch);
+      distribution.assign(scratch, scratch + sampler.vocabulary());
       if (i < m) {
         const double factor = residual_of_p ? 1 : joint;
-        for (std::size_t x = 0; x < law.size(); ++x)
-          law[x] = std::max(0.0, factor * law[x] - Q(proposal, i, static_cast<Token>(x)));
+        for (std::size_t x = 0; x < distribution.size(); ++x)
+          distribution[x] =
+              std::max(0.0, factor * distribution[x] - Q(proposal, i, static_cast<Token>(x)));
       }
-      const double mass = std::accumulate(law.begin(), law.end(), 0.0);
+      const double mass = std::accumulate(distribution.begin(), distribution.end(), 0.0);
       const double h = i == m || coins_against_p ? joint : mass / (mass + 1 - joint);
       const auto index = stale_coins ? 0 : static_cast<std::uint32_t>(begin);
       if (i == 0 || sampler.noise().Uniform(Stream::kCoin, begin + i - 1, index) < h) {
         kept = i;
-        kept_law = law;
+        kept_distribution = distribution;
       }
       if (i == m) break;
       const Token d = proposal.tokens[static_cast<std::size_t>(i)];
@@ -48,30 +49,31 @@ struct Definition {
     }
     sampler.Pop(m);
     if (kept == m)
-      return {kept, Race(kept_law, sampler.noise(), begin + kept), round::NextKind::kBonus};
-    return {kept, Draw(kept_law, sampler.noise().Uniform(Stream::kResidual, begin + kept)),
+      return {kept, Race(kept_distribution, sampler.noise(), begin + kept),
+              round::NextKind::kBonus};
+    return {kept, Draw(kept_distribution, sampler.noise().Uniform(Stream::kResidual, begin + kept)),
             round::NextKind::kRecovered};
   }
 
   static double Q(const round::Proposal& proposal, int i, Token x) {
     if (proposal.q == nullptr) return proposal.tokens[static_cast<std::size_t>(i)] == x ? 1 : 0;
-    return static_cast<double>(proposal.Law(i)[x]);
+    return static_cast<double>(proposal.Distribution(i)[x]);
   }
-  static Token Race(const std::vector<double>& law, const Noise& noise, Pos position) {
+  static Token Race(const std::vector<double>& distribution, const Noise& noise, Pos position) {
     const auto [first, second, third] = noise.Counter(Stream::kTargetRace, position);
     std::pair<double, std::size_t> best = {HUGE_VAL, 0};
-    for (std::size_t x = 0; x < law.size(); ++x) {
+    for (std::size_t x = 0; x < distribution.size(); ++x) {
       const auto block = static_cast<std::uint32_t>(x / 64 * 16 + x % 16);
       const auto word = Philox({first, second, third, block}, noise.Key())[x / 16 % 4];
       const double v = (static_cast<double>(word) + 0.5) * 0x1p-32;
-      if (law[x] > 0) best = std::min(best, {-std::log1p(-v) / law[x], x});
+      if (distribution[x] > 0) best = std::min(best, {-std::log1p(-v) / distribution[x], x});
     }
     return static_cast<Token>(best.second);
   }
-  static Token Draw(const std::vector<double>& law, double u) {
-    double left = u * std::accumulate(law.begin(), law.end(), 0.0);
+  static Token Draw(const std::vector<double>& distribution, double u) {
+    double left = u * std::accumulate(distribution.begin(), distribution.end(), 0.0);
     std::size_t x = 0;
-    while (x + 1 < law.size() && !(left < law[x])) left -= law[x++];
+    while (x + 1 < distribution.size() && !(left < distribution[x])) left -= distribution[x++];
     return static_cast<Token>(x);
   }
 };
@@ -146,7 +148,7 @@ TEST(BlockVerifier, DecidesAsTheDefinitionInDouble) {
   }
 }
 
-TEST(BlockVerifier, AlwaysAcceptsDraftsFromTheTargetsOwnLaw) {
+TEST(BlockVerifier, AlwaysAcceptsDraftsFromTheTargetsOwnDistribution) {
   const auto p = HeadAndTail(64);
   Experiment e{.parameters = SamplingParameters{},
                .logits = sampling::LogitsOf(p),
@@ -155,7 +157,7 @@ TEST(BlockVerifier, AlwaysAcceptsDraftsFromTheTargetsOwnLaw) {
                .rounds = 5000};
   sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, 64,
                             sampling::BestKernels());
-  sampler.Law(e.logits.data(), e.drafts.q.data());
+  sampler.Distribution(e.logits.data(), e.drafts.q.data());
   EXPECT_EQ(Play(e, VerifyOf(Block())).accepted, 20000);
 }
 
@@ -170,11 +172,11 @@ TEST(BlockVerifier, NeverKeepsWhatTheTargetGivesNoProbability) {
   EXPECT_GT(tally.accepted, 1000);
 }
 
-// Mistakes that LosslessVerifier.GivesTextsTheirLawOverManyRounds must detect.
+// Mistakes that LosslessVerifier.GivesTextsTheirDistributionOverManyRounds must detect.
 TEST(BlockVerifier, TheTestOfItsTextsSeesMistakes) {
-  const auto chi_square = [](const char* name, bool fresh, const Definition& judge) {
+  const auto chi_square = [](const char* name, bool fresh, const Definition& verify) {
     const auto e = Texts(3, false);
-    const double chi = ChiSquareOfTexts(e, PlayTexts(e, 5, fresh, judge));
+    const double chi = ChiSquareOfTexts(e, PlayTexts(e, 5, fresh, verify));
     std::printf("  chi-square %6.1f  block, texts, %s\n", chi, name);
     return chi;
   };

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 
 namespace foretoken::verify {
 namespace {
@@ -19,7 +19,7 @@ sampling::Sampler GreedySampler(const SamplingParameters& s, std::vector<Token> 
   return sampler;
 }
 
-TEST(GreedyVerifier, JudgesEachRowWithTheDraftsBeforeItInTheText) {
+TEST(GreedyVerifier, VerifiesEachRowWithTheDraftsBeforeItInTheText) {
   // Token 1 leads by .5; once it occurs, a presence penalty of 1 reverses that.
   auto sampler = GreedySampler({.temperature = 0, .presence_penalty = 1.0f, .logit_bias = {}});
   const std::vector<float> row = {0, 2.5f, 2, 0};

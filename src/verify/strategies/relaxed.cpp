@@ -16,7 +16,7 @@ round::Verdict Relaxed::Verify(const round::Proposal& proposal, LogitsView logit
                                sampling::Sampler& sampler, float* p) const noexcept {
   if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   for (int i = 0; i < proposal.length(); ++i) {
-    sampler.Law(logits.Row(i), p);
+    sampler.Distribution(logits.Row(i), p);
     const Token best = sampler.Argmax(logits.Row(i));
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
     if (!Accepts(sampler, p, best, d)) return EndWalk(proposal, i, best, sampler);

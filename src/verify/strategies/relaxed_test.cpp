@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 
 namespace foretoken::verify {
 namespace {

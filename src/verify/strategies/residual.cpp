@@ -11,9 +11,9 @@ round::Verdict Residual::Verify(const round::Proposal& proposal, LogitsView logi
   if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   float *p = scratch, *residual = scratch + sampler.vocabulary();
   for (int i = 0; i < proposal.length(); ++i) {
-    sampler.Law(logits.Row(i), p);
+    sampler.Distribution(logits.Row(i), p);
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
-    const float* q = proposal.Law(i);
+    const float* q = proposal.Distribution(i);
     const double pd = sampler.Knows(d) ? static_cast<double>(p[d]) : 0.0;
     const double qd = q != nullptr && sampler.Knows(d) ? static_cast<double>(q[d]) : 1.0;
     const double u = sampler.noise().Uniform(Stream::kCoin, sampler.position());

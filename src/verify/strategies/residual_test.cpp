@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 
 namespace foretoken::verify {
 namespace {
@@ -21,7 +21,8 @@ Experiment ResidualExperiment(Drafts drafts, SamplingParameters s = {}) {
 }
 
 // The distribution of the tokens that replace a rejected draft.
-std::vector<double> ResidualLaw(const std::vector<double>& p, const std::vector<float>& q) {
+std::vector<double> ResidualDistribution(const std::vector<double>& p,
+                                         const std::vector<float>& q) {
   std::vector<double> r(p.size());
   double sum = 0;
   for (std::size_t i = 0; i < p.size(); ++i)
@@ -36,13 +37,13 @@ TEST(ResidualVerifier, RecoversFromTheResidual) {
     const auto e = ResidualExperiment(drafts);
     const auto tally = Play(e, VerifyOf(Residual()));
     const double chi = sampling::ChiSquare(
-        tally.recovered, Buckets(ResidualLaw(HeadAndTail(kResidualVocabulary), drafts.q)));
+        tally.recovered, Buckets(ResidualDistribution(HeadAndTail(kResidualVocabulary), drafts.q)));
     std::printf("  chi-square %6.2f  residual, recovered\n", chi);
     EXPECT_LT(chi, kResidualBound);
   }
 }
 
-TEST(ResidualVerifier, AcceptsWithTheOverlapOfTheLaws) {
+TEST(ResidualVerifier, AcceptsWithTheOverlapOfTheDistributions) {
   const auto drafts = UniformOverHead(kResidualVocabulary);
   const auto tally = Play(ResidualExperiment(drafts), VerifyOf(Residual()));
   const double overlap = .2 + .2 + .13 + .10 + .07;  // sum of min(p, q)
@@ -50,11 +51,11 @@ TEST(ResidualVerifier, AcceptsWithTheOverlapOfTheLaws) {
               4 * std::sqrt(overlap * (1 - overlap) / 40000));
 }
 
-TEST(ResidualVerifier, AlwaysAcceptsADraftFromTheTargetsOwnLaw) {
+TEST(ResidualVerifier, AlwaysAcceptsADraftFromTheTargetsOwnDistribution) {
   auto e = ResidualExperiment({Floats(HeadAndTail(kResidualVocabulary))});
   sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, kResidualVocabulary,
                             sampling::BestKernels());
-  sampler.Law(e.logits.data(), e.drafts.q.data());
+  sampler.Distribution(e.logits.data(), e.drafts.q.data());
   e.n_drafts = 4, e.rounds = 5000;
   EXPECT_EQ(Play(e, VerifyOf(Residual())).accepted, 20000);
 }
@@ -81,7 +82,7 @@ TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
   const auto twice = [](const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
                         float* scratch) {
     if (proposal.length() == 0) return round::Verdict{.next = s.Sample(l.Row(0), scratch)};
-    s.Law(l.Row(0), scratch);
+    s.Distribution(l.Row(0), scratch);
     const bool match =
         s.Draw(scratch, s.noise().Uniform(Stream::kCoin, s.position())) == proposal.tokens[0];
     const Token again = s.Draw(scratch, s.noise().Uniform(Stream::kResidual, s.position()));
@@ -98,7 +99,7 @@ TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
 round::Verdict BiasedResidual(const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
                               float* p) {
   for (int i = 0; i < proposal.length(); ++i) {
-    s.Law(l.Row(i), p);
+    s.Distribution(l.Row(i), p);
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
     if (s.noise().Uniform(Stream::kCoin, s.position()) < static_cast<double>(p[d])) {
       s.Push(d);
@@ -113,26 +114,26 @@ round::Verdict BiasedResidual(const round::Proposal& proposal, LogitsView l, sam
   return {proposal.length(), next, round::NextKind::kBonus};
 }
 
-TEST(ResidualVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
-  const std::vector<SamplingParameters> laws = {{},
-                                                {.top_p = 0.8f, .logit_bias = {}},
-                                                {.top_k = 4, .logit_bias = {}},
-                                                {.temperature = 0.7f, .logit_bias = {}}};
+TEST(ResidualVerifier, TheTestOfItsDistributionSeesRecoveryFromTheFullDistribution) {
+  const std::vector<SamplingParameters> distributions = {{},
+                                                         {.top_p = 0.8f, .logit_bias = {}},
+                                                         {.top_k = 4, .logit_bias = {}},
+                                                         {.temperature = 0.7f, .logit_bias = {}}};
   const auto chi_square = [](const SamplingParameters& s, const Drafts& drafts) {
     const auto e = ResidualExperiment(drafts, s);
     const double chi = sampling::ChiSquare(Play(e, BiasedResidual).committed[0],
-                                           Buckets(sampling::ReferenceLaw(e.logits, s)));
+                                           Buckets(sampling::ReferenceDistribution(e.logits, s)));
     std::printf("  chi-square %6.1f  biased rule, top_p %g, top_k %d, T %g\n", chi,
                 static_cast<double>(s.top_p), s.top_k, static_cast<double>(s.temperature));
     return chi;
   };
   EXPECT_GT(chi_square({}, UniformOverHead(kResidualVocabulary)), 5 * kResidualBound);
   EXPECT_GT(chi_square({}, FarFromTheTarget(kResidualVocabulary)), 5 * kResidualBound);
-  for (const auto& s : laws)
+  for (const auto& s : distributions)
     EXPECT_GT(chi_square(s, PeakedAtTwo(kResidualVocabulary)), 5 * kResidualBound);
 }
 
-TEST(ResidualVerifier, TheTestOfItsJointLawSeesIt) {
+TEST(ResidualVerifier, TheTestOfItsJointDistributionSeesIt) {
   constexpr int kSmall = 64;
   const Experiment e{.parameters = SamplingParameters{},
                      .logits = sampling::LogitsOf(HeadAndTail(kSmall)),
@@ -147,21 +148,22 @@ TEST(ResidualVerifier, TheTestOfItsJointLawSeesIt) {
 }
 
 // A distribution other than the one that drafts were drawn from, such as one number for all tokens.
-TEST(ResidualVerifier, TheTestOfItsLawSeesAConstantQ) {
+TEST(ResidualVerifier, TheTestOfItsDistributionSeesAConstantQ) {
   const auto e = ResidualExperiment(PeakedAtTwo(kResidualVocabulary));
   const std::vector<float> constant(kResidualVocabulary, 0.3f);
-  const auto judge = [&](round::Proposal p, LogitsView l, sampling::Sampler& s, float* scratch) {
+  const auto verify = [&](round::Proposal p, LogitsView l, sampling::Sampler& s, float* scratch) {
     if (p.length() > 0) p.q = constant.data();
     return Residual().Verify(p, l, s, scratch);
   };
-  const auto law = Buckets(HeadAndTail(kResidualVocabulary));
-  EXPECT_GT(sampling::ChiSquare(Play(e, judge).committed[0], law), 5 * kResidualBound);
-  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], law), kResidualBound);
+  const auto distribution = Buckets(HeadAndTail(kResidualVocabulary));
+  EXPECT_GT(sampling::ChiSquare(Play(e, verify).committed[0], distribution), 5 * kResidualBound);
+  EXPECT_LT(sampling::ChiSquare(Play(e, VerifyOf(Residual())).committed[0], distribution),
+            kResidualBound);
 }
 
 // p = (.5, .5), q = (.9, .1): if every draft of token 1 is dropped, token 0 has .9 (.5 / .9) + .1
 // (.5) = .55.
-TEST(ResidualVerifier, TheTestOfItsLawSeesDraftsThatAreDroppedForTheirValue) {
+TEST(ResidualVerifier, TheTestOfItsDistributionSeesDraftsThatAreDroppedForTheirValue) {
   const Experiment e{.parameters = SamplingParameters{},
                      .logits = sampling::LogitsOf({.5, .5, 0, 0, 0, 0}),
                      .drafts = {{.9f, .1f, 0, 0, 0, 0}}};
@@ -192,15 +194,15 @@ TEST(ResidualVerifier, AcceptsByTheThresholdLess) {
   }
 }
 
-TEST(ResidualVerifier, RecoversFromTheLawItselfWithoutAdjustment) {
+TEST(ResidualVerifier, RecoversFromTheDistributionItselfWithoutAdjustment) {
   const Residual verifier({.skip_sample_adjustment = true});
   EXPECT_FALSE(verifier.Lossless());
   const auto e = ResidualExperiment(PeakedAtTwo(kResidualVocabulary));
   const auto tally = Play(e, VerifyOf(verifier)), exact = Play(e, VerifyOf(Residual()));
-  const auto law = Buckets(HeadAndTail(kResidualVocabulary));
+  const auto distribution = Buckets(HeadAndTail(kResidualVocabulary));
   EXPECT_EQ(tally.accepted, exact.accepted);
-  EXPECT_LT(sampling::ChiSquare(tally.recovered, law), kResidualBound);
-  EXPECT_GT(sampling::ChiSquare(tally.committed[0], law), 5 * kResidualBound);
+  EXPECT_LT(sampling::ChiSquare(tally.recovered, distribution), kResidualBound);
+  EXPECT_GT(sampling::ChiSquare(tally.committed[0], distribution), 5 * kResidualBound);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 
 namespace foretoken::verify {
 namespace {
@@ -70,28 +70,28 @@ TEST(SampleMatchVerifier, RecoversTheSampleThatFailedToMatch) {
   for (const auto& drafts : {UniformOverHead(1024), FarFromTheTarget(1024)}) {
     const Experiment e{
         .parameters = SamplingParameters{}, .logits = sampling::LogitsOf(p), .drafts = drafts};
-    std::vector<double> law(p.size());
+    std::vector<double> distribution(p.size());
     double sum = 0;
     for (std::size_t i = 0; i < p.size(); ++i)
-      sum += law[i] = p[i] * (1 - static_cast<double>(drafts.q[i]));
-    for (double& x : law) x /= sum;
+      sum += distribution[i] = p[i] * (1 - static_cast<double>(drafts.q[i]));
+    for (double& x : distribution) x /= sum;
     const double chi =
-        sampling::ChiSquare(Play(e, VerifyOf(SampleMatch())).recovered, Buckets(law));
+        sampling::ChiSquare(Play(e, VerifyOf(SampleMatch())).recovered, Buckets(distribution));
     std::printf("  chi-square %6.2f  sample-match, recovered\n", chi);
     EXPECT_LT(chi, 30);
   }
 }
 
 // If drafter and target have the same distribution and share the noise, they draw the same tokens.
-TEST(SampleMatchVerifier, AgreesWithADrafterOfTheSameLawAndNoise) {
+TEST(SampleMatchVerifier, AgreesWithADrafterOfTheSameDistributionAndNoise) {
   const auto row = sampling::RandomLogits(kMatchVocabulary, 3);
   sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(3, 3)},
                             kMatchVocabulary, sampling::BestKernels());
   sampler.Begin(std::vector<Token>{0}, 8);
-  std::vector<float> law(kMatchVocabulary);
+  std::vector<float> distribution(kMatchVocabulary);
   std::vector<Token> drafts;
   for (int i = 0; i < 4; ++i) {
-    drafts.push_back(sampler.Sample(row.data(), law.data()));
+    drafts.push_back(sampler.Sample(row.data(), distribution.data()));
     sampler.Push(drafts.back());
   }
   sampler.Pop(4);

@@ -11,7 +11,7 @@ round::Verdict TargetProbability::Verify(const round::Proposal& proposal, Logits
   if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   float *p = scratch, *rest = scratch + sampler.vocabulary();
   for (int i = 0; i < proposal.length(); ++i) {
-    sampler.Law(logits.Row(i), p);
+    sampler.Distribution(logits.Row(i), p);
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
     const double pd = sampler.Knows(d) ? static_cast<double>(p[d]) : 0.0;
     if (!(sampler.noise().Uniform(Stream::kCoin, sampler.position()) < pd)) {

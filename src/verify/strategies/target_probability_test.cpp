@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 
 namespace foretoken::verify {
 namespace {
@@ -33,19 +33,19 @@ TEST(TargetProbabilityVerifier, RecoversFromAllButTheDraft) {
   const auto p = HeadAndTail(kTargetVocabulary);
   for (const auto& drafts :
        {UniformOverHead(kTargetVocabulary), FarFromTheTarget(kTargetVocabulary)}) {
-    std::vector<double> law(p.size());
+    std::vector<double> distribution(p.size());
     double sum = 0;
     for (std::size_t x = 0; x < p.size(); ++x)
-      sum += law[x] = p[x] * (1 - static_cast<double>(drafts.q[x]));
-    for (double& x : law) x /= sum;
+      sum += distribution[x] = p[x] * (1 - static_cast<double>(drafts.q[x]));
+    for (double& x : distribution) x /= sum;
     const auto tally = Play(TargetExperiment(drafts), VerifyOf(TargetProbability()));
-    const double chi = sampling::ChiSquare(tally.recovered, Buckets(law));
+    const double chi = sampling::ChiSquare(tally.recovered, Buckets(distribution));
     std::printf("  chi-square %6.2f  target-probability, recovered\n", chi);
     EXPECT_LT(chi, kTargetBound);
   }
 }
 
-TEST(TargetProbabilityVerifier, NeedsNoLawOfTheDrafter) {
+TEST(TargetProbabilityVerifier, NeedsNoDistributionOfTheDrafter) {
   const auto row = sampling::LogitsOf({.5, .3, .2});
   for (std::uint64_t id = 0; id < 200; ++id) {
     sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(1, id)}, 3,
@@ -69,10 +69,10 @@ TEST(TargetProbabilityVerifier, AlwaysAcceptsTheOnlyTokenThereIs) {
 }
 
 // The typical mistake of this rule: recovery from all of p.
-TEST(TargetProbabilityVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
+TEST(TargetProbabilityVerifier, TheTestOfItsDistributionSeesRecoveryFromTheFullDistribution) {
   const auto biased = [](const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
                          float* p) {
-    s.Law(l.Row(0), p);
+    s.Distribution(l.Row(0), p);
     const Token d = proposal.length() > 0 ? proposal.tokens[0] : 0;
     const bool accept = proposal.length() > 0 &&
                         s.noise().Uniform(Stream::kCoin, s.position()) < static_cast<double>(p[d]);
@@ -87,11 +87,11 @@ TEST(TargetProbabilityVerifier, TheTestOfItsLawSeesRecoveryFromTheFullLaw) {
   for (const auto& [name, drafts] : {std::pair{"uniform", UniformOverHead(kTargetVocabulary)},
                                      {"peaked", PeakedAtTwo(kTargetVocabulary)},
                                      {"certain", Drafts{}}}) {
-    const auto law = Buckets(HeadAndTail(kTargetVocabulary));
+    const auto distribution = Buckets(HeadAndTail(kTargetVocabulary));
     const double wrong =
-        sampling::ChiSquare(Play(TargetExperiment(drafts), biased).committed[0], law);
+        sampling::ChiSquare(Play(TargetExperiment(drafts), biased).committed[0], distribution);
     const double right = sampling::ChiSquare(
-        Play(TargetExperiment(drafts), VerifyOf(TargetProbability())).committed[0], law);
+        Play(TargetExperiment(drafts), VerifyOf(TargetProbability())).committed[0], distribution);
     std::printf("  chi-square %6.1f  recovery from all of p; %.2f without the draft; %s\n", wrong,
                 right, name);
     EXPECT_GT(wrong, 5 * kTargetBound) << name;

@@ -12,7 +12,7 @@ round::Verdict TypicalAcceptance::Verify(const round::Proposal& proposal, Logits
                                          sampling::Sampler& sampler, float* p) const noexcept {
   if (sampler.greedy()) return VerifyGreedy(proposal, logits, sampler);
   for (int i = 0; i < proposal.length(); ++i) {
-    sampler.Law(logits.Row(i), p);
+    sampler.Distribution(logits.Row(i), p);
     const Token d = proposal.tokens[static_cast<std::size_t>(i)];
     const double pd = sampler.Knows(d) ? static_cast<double>(p[d]) : 0.0;
     if (!(pd > std::min(epsilon_, delta_ * std::exp(-sampler.Entropy(p)))))

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "verify/judge_testing.h"
+#include "verify/rounds_testing.h"
 
 namespace foretoken::verify {
 namespace {
@@ -27,7 +27,7 @@ std::vector<Token> AcceptedTypical(const Verifier& verifier, const std::vector<d
   return accepted;
 }
 
-TEST(TypicalAcceptanceVerifier, AsksMoreOfADraftWhereTheLawIsSharp) {
+TEST(TypicalAcceptanceVerifier, AsksMoreOfADraftWhereTheDistributionIsSharp) {
   const TypicalAcceptance verifier;
   // H = 1.459, .3 exp(-H) = .0698 < .09.
   EXPECT_EQ(AcceptedTypical(verifier, {.4, .3, .14, .0725, .0625, .025}),
@@ -52,7 +52,7 @@ TEST(TypicalAcceptanceVerifier, TakesItsTwoNumbersFromTheSettings) {
             (std::vector<Token>{0}));
 }
 
-TEST(TypicalAcceptanceVerifier, LooksAtTheProcessedLaw) {
+TEST(TypicalAcceptanceVerifier, LooksAtTheProcessedDistribution) {
   // Sharpened, (.5, .3, .15, .05) is (.67, .24, .06, .01).
   const std::vector<double> p = {.5, .3, .15, .05};
   EXPECT_EQ(AcceptedTypical(TypicalAcceptance(), p), (std::vector<Token>{0, 1, 2}));
@@ -64,17 +64,17 @@ TEST(TypicalAcceptanceVerifier, LooksAtTheProcessedLaw) {
 
 TEST(TypicalAcceptanceVerifier, SaysWhatPlainDecodingWouldInPlaceOfARejectedDraft) {
   const auto row = sampling::LogitsOf({.5, .3, .15, .05});
-  std::vector<float> law(4);
+  std::vector<float> distribution(4);
   for (std::uint64_t id = 0; id < 100; ++id) {
     auto sampler = TypicalSampler(4, id);
     const auto verdict = VerifyOnce(TypicalAcceptance(), {3}, {row, row}, {}, sampler);
     EXPECT_EQ(verdict.accepted, 0);
-    EXPECT_EQ(verdict.next, sampler.Sample(row.data(), law.data()));
+    EXPECT_EQ(verdict.next, sampler.Sample(row.data(), distribution.data()));
   }
 }
 
 // It is not lossless: accepted drafts are committed as often as they are drafted.
-TEST(TypicalAcceptanceVerifier, BendsTheLaw) {
+TEST(TypicalAcceptanceVerifier, BendsTheDistribution) {
   const Experiment e{.parameters = SamplingParameters{},
                      .logits = sampling::LogitsOf({.4, .2, .2, .1, .05, .05}),
                      .drafts = {{0, 0, 1, 0, 0, 0}}};

@@ -20,15 +20,15 @@ using Rule = std::function<void(DraftProposal&)>;
 
 class OwnDrafter final : public Drafter {
  public:
-  OwnDrafter(Rule rule, bool laws = false, std::string name = "own")
-      : rule_(std::move(rule)), laws_(laws), name_(std::move(name)) {}
+  OwnDrafter(Rule rule, bool distributions = false, std::string name = "own")
+      : rule_(std::move(rule)), distributions_(distributions), name_(std::move(name)) {}
   std::string_view name() const override { return name_; }
-  bool ReportsDistributions() const override { return laws_; }
+  bool ReportsDistributions() const override { return distributions_; }
   void Propose(int, DraftProposal& proposal) override { rule_(proposal); }
 
  private:
   Rule rule_;
-  bool laws_;
+  bool distributions_;
   std::string name_;
 };
 
@@ -213,9 +213,9 @@ std::shared_ptr<OwnDrafter> DrawsLikeTheTarget(double temperature, double off = 
             if (weights.size() % 2 == 0) weights.back() *= off;
             sum += weights.back();
           }
-          std::vector<float> law;
-          for (const double w : weights) law.push_back(static_cast<float>(w / sum));
-          if (p.Draw(law) < 0) return;
+          std::vector<float> distribution;
+          for (const double w : weights) distribution.push_back(static_cast<float>(w / sum));
+          if (p.Draw(distribution) < 0) return;
         }
       },
       true);
@@ -281,7 +281,7 @@ class OwnVerifier final : public Verifier {
   Kind kind_;
 };
 
-TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
+TEST(OwnParts, KeepTheTargetsDistributionAndABiasedVerifierDoesNot) {
   constexpr int kSeeds = 3000;
   const auto want = SecondTokens(*OpenEngine(TargetOptions()), 0, kSeeds);
   // Draws from a distribution that favours one token, which the target knows, far too much.
@@ -291,9 +291,9 @@ TEST(OwnParts, KeepTheTargetsLawAndABiasedVerifierDoesNot) {
   ASSERT_GT(fond, 0u);
   const auto drafter = std::make_shared<OwnDrafter>(
       [fond](DraftProposal& p) {
-        std::vector<float> law(320, 0.2f / 319);
-        law[fond] = 0.8f;
-        while (p.left() > 0 && p.Draw(law) >= 0) {
+        std::vector<float> distribution(320, 0.2f / 319);
+        distribution[fond] = 0.8f;
+        while (p.left() > 0 && p.Draw(distribution) >= 0) {
         }
       },
       true);
@@ -330,9 +330,9 @@ TEST(OwnParts, UnderSampleMatchDrawnDraftsKeepTheTargetsDistribution) {
   options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
   options.drafter = std::make_shared<OwnDrafter>(
       [fond](DraftProposal& p) {
-        std::vector<float> law(320, 0.2f / 319);
-        law[fond] = 0.8f;
-        while (p.left() > 0 && p.Draw(law) >= 0) {
+        std::vector<float> distribution(320, 0.2f / 319);
+        distribution[fond] = 0.8f;
+        while (p.left() > 0 && p.Draw(distribution) >= 0) {
         }
       },
       true);
@@ -351,7 +351,7 @@ TEST(OwnParts, UnderSampleMatchDrawnDraftsKeepTheTargetsDistribution) {
   EXPECT_GT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kAll), "mine"), 70);
 }
 
-TEST(OwnVerifier, JudgesInPlaceOfAStrategyAndSaysWhatItIs) {
+TEST(OwnVerifier, VerifiesInPlaceOfAStrategyAndSaysWhatItIs) {
   EngineOptions options = PairOptions();
   options.verifier = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual);
   const auto engine = OpenEngine(options);

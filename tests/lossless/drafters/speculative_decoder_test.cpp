@@ -65,7 +65,7 @@ TEST(SpeculativeDecoder, RoundByRoundItGivesTheEnginesText) {
     }
 }
 
-TEST(SpeculativeDecoder, DraftsOfTheCallersAreJudgedInPlaceOfItsOwn) {
+TEST(SpeculativeDecoder, DraftsOfTheCallersAreVerifiedInPlaceOfItsOwn) {
   const auto plain = Generated(*OpenEngine(PairOptions()), Ask(40, 0, 0, 0)).token_ids;
   for (const char* method : {"standalone", "none", "ngram"}) {
     EngineOptions options = PairOptions();

@@ -196,7 +196,7 @@ TEST(KnownFaults, AnAcceptanceThresholdIsNoShutGate) {
 
 // One number for every distribution, or distributions of another round, would accept other shares:
 // with p = q all drafts are accepted, for every temperature and every filter.
-TEST(KnownFaults, LawsOfDraftsAreThoseTheyWereDrawnFrom) {
+TEST(KnownFaults, DistributionsOfDraftsAreThoseTheyWereDrawnFrom) {
   EngineOptions options = PairOptions(8);
   options.draft_model = Pair().target;
   for (const VerifyStrategy strategy : {VerifyStrategy::kResidual, VerifyStrategy::kBlock}) {

@@ -141,21 +141,23 @@ const Facts& Known() {
 // Drafts what followed the last token in other texts, with far too high probabilities.
 class Fond final : public Drafter {
  public:
-  explicit Fond(bool laws) : laws_(laws), followers_(Known().followers) {}
-  std::string_view name() const override { return laws_ ? "own" : "own-certain"; }
-  bool ReportsDistributions() const override { return laws_; }
+  explicit Fond(bool distributions)
+      : distributions_(distributions), followers_(Known().followers) {}
+  std::string_view name() const override { return distributions_ ? "own" : "own-certain"; }
+  bool ReportsDistributions() const override { return distributions_; }
   void Propose(int, DraftProposal& proposal) override {
     while (proposal.left() > 0) {
       const auto known = followers_.find(proposal.text().back());
       const auto& next = known == followers_.end() ? Known().common : known->second;
-      if (!laws_) {
+      if (!distributions_) {
         proposal.Push(next[0]);
         continue;
       }
-      std::vector<float> law(kMatrixVocabulary);
-      constexpr std::array kLaw = {0.1f, 0.8f, 0.1f};
-      for (std::size_t i = 0; i < kLaw.size(); ++i) law[Of(next, i)] += kLaw[i];
-      if (proposal.Draw(law) < 0) break;
+      std::vector<float> distribution(kMatrixVocabulary);
+      constexpr std::array kDistribution = {0.1f, 0.8f, 0.1f};
+      for (std::size_t i = 0; i < kDistribution.size(); ++i)
+        distribution[Of(next, i)] += kDistribution[i];
+      if (proposal.Draw(distribution) < 0) break;
     }
   }
 
@@ -163,7 +165,7 @@ class Fond final : public Drafter {
   static std::size_t Of(const std::vector<std::int32_t>& next, std::size_t i) {
     return static_cast<std::size_t>(next[std::min(i, next.size() - 1)]);
   }
-  bool laws_;
+  bool distributions_;
   std::map<std::int32_t, std::vector<std::int32_t>> followers_;
 };
 
@@ -262,10 +264,10 @@ const std::vector<MatrixSetting>& MatrixSettings() {
 const std::vector<MatrixDrafter>& MatrixDrafters() {
   static const std::vector<MatrixDrafter> drafters = [] {
     std::vector<MatrixDrafter> made;
-    const auto add = [&made](bool laws) {
+    const auto add = [&made](bool distributions) {
       for (const DrafterInfo* const row : AllDrafters())
-        if (row->reports_q == laws && row->drafts_from != kGrammar)
-          made.push_back({std::string(row->name), laws});
+        if (row->reports_q == distributions && row->drafts_from != kGrammar)
+          made.push_back({std::string(row->name), distributions});
     };
     add(true), made.push_back({"own", true});
     add(false), made.push_back({"own-certain", false});
@@ -285,7 +287,7 @@ const std::vector<VerifyStrategy>& LosslessStrategies() {
   return strategies;
 }
 
-bool ReadsLaws(VerifyStrategy strategy) {
+bool ReadsDistributions(VerifyStrategy strategy) {
   const StrategyInfo* const row = FindStrategy(Name(strategy));
   return row != nullptr && row->needs_q;
 }

@@ -27,14 +27,14 @@ const std::vector<MatrixSetting>& MatrixSettings();
 // model and the lookups.
 struct MatrixDrafter {
   std::string name;
-  bool laws = false;
+  bool distributions = false;
 };
 const std::vector<MatrixDrafter>& MatrixDrafters();
 
 // Every lossless strategy of the registry, and kAuto.
 const std::vector<VerifyStrategy>& LosslessStrategies();
 // It needs drafters that report their distributions.
-bool ReadsLaws(VerifyStrategy strategy);
+bool ReadsDistributions(VerifyStrategy strategy);
 
 struct MatrixEngine {
   std::string drafter = "none";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exact half of the parameter matrix: every parameter with every drafter gives, at temperature
 // 0 and under sample-match, exactly the text and log-probabilities of plain decoding; no parameter
-// is ignored; impossible combinations are refused by name. parameter_law_test.cpp is the other
+// is ignored; impossible combinations are refused by name. parameter_distribution_test.cpp is the other
 // half.
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST(ParameterMatrix, AtTemperatureZeroEveryDrafterGivesPlainTextUnderEveryLossl
   for (const MatrixDrafter& drafter : MatrixDrafters()) {
     Counts counts;
     for (const VerifyStrategy strategy : LosslessStrategies())
-      if (!ReadsLaws(strategy) || drafter.laws)
+      if (!ReadsDistributions(strategy) || drafter.distributions)
         ExpectPlainTexts({.drafter = drafter.name, .strategy = strategy}, true, plain, counts);
     Report(drafter.name, counts);
     EXPECT_GT(counts.accepted, 200) << drafter.name;
@@ -126,7 +126,7 @@ TEST(ParameterMatrix, UnderTheDefaultsEveryDrafterGivesPlainText) {
 
 // The negative control of the tests above: a strategy that is not exact changes the texts of nearly
 // every setting.
-TEST(ParameterMatrix, TextsOfAnotherLawAreToldFromPlainOnes) {
+TEST(ParameterMatrix, TextsOfAnotherDistributionAreToldFromPlainOnes) {
   const auto plain = PlainTexts(false);
   const auto engine =
       OpenMatrix({.drafter = "own", .strategy = VerifyStrategy::kTypicalAcceptance});
@@ -178,13 +178,13 @@ std::string WhyNot(const MatrixEngine& of, const Request& request) {
   return completion ? "" : completion.error().message;
 }
 
-TEST(ParameterMatrix, StrategiesThatReadLawsAreRefusedWhereADrafterReportsNone) {
+TEST(ParameterMatrix, StrategiesThatReadDistributionsAreRefusedWhereADrafterReportsNone) {
   for (const MatrixDrafter& drafter : MatrixDrafters())
     for (const VerifyStrategy strategy : LosslessStrategies()) {
       if (strategy == VerifyStrategy::kGreedy) continue;
       const std::string why =
           WhyNot({.drafter = drafter.name, .strategy = strategy}, MatrixRequest(8));
-      if (!ReadsLaws(strategy) || drafter.laws) {
+      if (!ReadsDistributions(strategy) || drafter.distributions) {
         EXPECT_EQ(why, "") << drafter.name;
         continue;
       }

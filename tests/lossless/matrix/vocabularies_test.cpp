@@ -12,7 +12,7 @@
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/model_file.h"
-#include "lossless/law_testing.h"
+#include "lossless/distribution_testing.h"
 
 namespace foretoken {
 namespace {

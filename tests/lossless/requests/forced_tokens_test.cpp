@@ -108,7 +108,7 @@ TEST(ForcedTokens, AreNotDraftedWhereNoneAreAskedFor) {
 }
 
 // Rules that compare distributions or logits only get drafts that have them.
-TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadLaws) {
+TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadDistributions) {
   const auto engine = OpenEngine(PairOptions());
   for (const VerifyStrategy strategy :
        {VerifyStrategy::kResidual, VerifyStrategy::kBlock, VerifyStrategy::kLogitComparison}) {

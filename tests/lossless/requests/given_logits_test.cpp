@@ -111,11 +111,11 @@ TEST(GivenLogits, RoundsShowWhatTheyWereMadeOfWhereAsked) {
     ASSERT_EQ(drafted->distributions.rows, static_cast<int>(n));
     ASSERT_EQ(drafted->logits.rows, static_cast<int>(n));
     for (std::size_t i = 0; i < n; ++i) {
-      const auto law = drafted->distributions.Row(static_cast<int>(i));
+      const auto distribution = drafted->distributions.Row(static_cast<int>(i));
       const auto token = static_cast<std::size_t>(drafted->tokens[i]);
-      EXPECT_EQ(law[token], drafted->probabilities[i]);
+      EXPECT_EQ(distribution[token], drafted->probabilities[i]);
       double sum = 0, normaliser = 0;
-      for (const float p : law) sum += static_cast<double>(p);
+      for (const float p : distribution) sum += static_cast<double>(p);
       EXPECT_NEAR(sum, 1, 1e-5);
       const auto logits = drafted->logits.Row(static_cast<int>(i));
       for (const float x : logits) normaliser += std::exp(static_cast<double>(x) / 0.9f);

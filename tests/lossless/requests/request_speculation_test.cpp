@@ -227,7 +227,7 @@ class AcceptsAll final : public Verifier {
   }
 };
 
-TEST(RequestStrategy, IsRefusedWhereOneVerifierJudgesAll) {
+TEST(RequestStrategy, IsRefusedWhereOneVerifierServesAll) {
   EngineOptions synthetic = PairOptions();
   synthetic.speculative.synthetic_acceptance_rate = 0.5;
   EngineOptions own = PairOptions();
@@ -337,7 +337,7 @@ TEST(RequestLeastDrafts, ChooseTheStrategyThatIsLeftOpen) {
 }
 
 // The engine's own setting is refused, not silently ignored, where a request's rule cannot keep it.
-TEST(RequestLeastDrafts, OfTheEngineAreRefusedWithARuleThatJudgesLaws) {
+TEST(RequestLeastDrafts, OfTheEngineAreRefusedWithARuleThatVerifiesDistributions) {
   EngineOptions options = PairOptions();
   options.speculative.min_speculative_tokens = 3;
   const auto engine = OpenEngine(options);

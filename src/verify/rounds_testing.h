@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify/judge_testing.h: rounds of speculation with distributions written by hand, and the tokens
+// verify/rounds_testing.h: rounds of speculation with distributions written by hand, and the tokens
 // that they commit.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "sampling/law_testing.h"
+#include "sampling/distribution_testing.h"
 #include "verify/registry.h"
 
 namespace foretoken::verify {
@@ -140,7 +140,7 @@ class Table {
   // Drafts up to n tokens behind the text with the noise of `index`, and verifies them.
   template <typename Verify>
   round::Verdict Play(sampling::Sampler& sampler, int n, int round, std::uint32_t index,
-                      Verify&& judge) {
+                      Verify&& verify) {
     drafts_.clear(), raw_logits_.clear();
     PutRow(0, sampler.text().back());
     for (int i = 0; i < n && (i == 0 || drafts_.back() != e_->last_draft); ++i) {
@@ -154,11 +154,11 @@ class Table {
                                 : std::log(e_->drafts.q[static_cast<std::size_t>(drafts_.back())]));
       PutRow(i + 1, drafts_.back());
     }
-    return judge(round::Proposal{.tokens = drafts_,
-                                 .q = q_.empty() ? nullptr : q_.data(),
-                                 .q_stride = vocabulary_,
-                                 .raw_logits = raw_logits_.data()},
-                 LogitsView{logits_.data(), vocabulary_}, sampler, scratch_.data());
+    return verify(round::Proposal{.tokens = drafts_,
+                                  .q = q_.empty() ? nullptr : q_.data(),
+                                  .q_stride = vocabulary_,
+                                  .raw_logits = raw_logits_.data()},
+                  LogitsView{logits_.data(), vocabulary_}, sampler, scratch_.data());
   }
 
   std::span<const Token> drafts() const { return drafts_; }
@@ -186,20 +186,20 @@ inline void Commit(const round::Verdict& verdict, std::span<const Token> drafts,
 // tokens, plain rounds give the others. Verify is any callable with the signature of
 // Verifier::Verify.
 template <typename Verify>
-Tally Play(const Experiment& e, Verify&& judge) {
+Tally Play(const Experiment& e, Verify&& verify) {
   Table table(e);
   Tally tally;
   for (int round = 0; round < e.rounds; ++round) {
     auto sampler = table.Sampler(Noise(99, static_cast<std::uint64_t>(round)),
                                  e.n_drafts + static_cast<int>(kTold) + 1);
-    const round::Verdict verdict = table.Play(sampler, e.n_drafts, round, 0, judge);
+    const round::Verdict verdict = table.Play(sampler, e.n_drafts, round, 0, verify);
     tally.drafted += static_cast<std::int64_t>(table.drafts().size());
     tally.accepted += verdict.accepted;
     ++(verdict.kind == round::NextKind::kBonus ? tally.bonus
                                                : tally.recovered)[BucketOf(verdict.next)];
     Commit(verdict, table.drafts(), sampler);
     while (sampler.n_generated() < static_cast<int>(e.told))
-      Commit(table.Play(sampler, 0, round, 0, judge), {}, sampler);
+      Commit(table.Play(sampler, 0, round, 0, verify), {}, sampler);
     const auto told = sampler.text().subspan(e.prompt.size());
     std::size_t cell = 0;
     for (std::size_t i = 0; i < e.told; ++i) {
@@ -216,7 +216,7 @@ Tally Play(const Experiment& e, Verify&& judge) {
 // for all of a text, and counts the texts: cell sum of t_i vocabulary^(length - 1 - i). fresh:
 // drafts use the noise of their proposal, as drafters do; else that of their position alone.
 template <typename Verify>
-std::vector<std::int64_t> PlayTexts(const Experiment& e, int length, bool fresh, Verify&& judge) {
+std::vector<std::int64_t> PlayTexts(const Experiment& e, int length, bool fresh, Verify&& verify) {
   Table table(e);
   std::size_t n_cells = 1;
   for (int i = 0; i < length; ++i) n_cells *= e.logits.size();
@@ -226,7 +226,7 @@ std::vector<std::int64_t> PlayTexts(const Experiment& e, int length, bool fresh,
         table.Sampler(Noise(5, static_cast<std::uint64_t>(text)), length + e.n_drafts + 1);
     while (sampler.n_generated() < length) {
       const auto index = fresh ? static_cast<std::uint32_t>(sampler.position()) : 0;
-      const auto verdict = table.Play(sampler, e.n_drafts, text, index, judge);
+      const auto verdict = table.Play(sampler, e.n_drafts, text, index, verify);
       Commit(verdict, table.drafts(), sampler);
     }
     std::size_t cell = 0;
@@ -253,19 +253,19 @@ inline Experiment Texts(int n_drafts, bool rows_depend_on_text) {
 // Compares the counts of PlayTexts with the distribution of such texts.
 inline double ChiSquareOfTexts(const Experiment& e, const std::vector<std::int64_t>& cells) {
   const std::size_t vocabulary = e.logits.size();
-  std::vector<double> law(cells.size());
+  std::vector<double> distribution(cells.size());
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
     double p = 1;
     Token before = e.prompt.back();
     for (std::size_t part = cells.size() / vocabulary, rest = cell; part > 0;
          rest %= part, part /= vocabulary) {
       const std::size_t token = rest / part;
-      p *= sampling::ReferenceLaw(e.RowAfter(before), e.parameters)[token];
+      p *= sampling::ReferenceDistribution(e.RowAfter(before), e.parameters)[token];
       before = static_cast<Token>(token);
     }
-    law[cell] = p;
+    distribution[cell] = p;
   }
-  return sampling::ChiSquare(cells, law);
+  return sampling::ChiSquare(cells, distribution);
 }
 
 inline auto VerifyOf(const Verifier& verifier) {
@@ -281,12 +281,13 @@ inline round::Verdict VerifyOnce(const Verifier& verifier, const std::vector<Tok
                                  const std::vector<std::vector<float>>& q,
                                  sampling::Sampler& sampler,
                                  const std::vector<float>& raw_logits = {}) {
-  std::vector<float> logits, laws, scratch(2 * rows[0].size(), sampling::kNan);
+  std::vector<float> logits, distributions, scratch(2 * rows[0].size(), sampling::kNan);
   for (const auto& row : rows) logits.insert(logits.end(), row.begin(), row.end());
-  for (const auto& law : q) laws.insert(laws.end(), law.begin(), law.end());
+  for (const auto& distribution : q)
+    distributions.insert(distributions.end(), distribution.begin(), distribution.end());
   const auto stride = static_cast<std::int64_t>(rows[0].size());
   return verifier.Verify({.tokens = drafts,
-                          .q = q.empty() ? nullptr : laws.data(),
+                          .q = q.empty() ? nullptr : distributions.data(),
                           .q_stride = stride,
                           .raw_logits = raw_logits.empty() ? nullptr : raw_logits.data()},
                          {logits.data(), stride}, sampler, scratch.data());

@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "foretoken/catalogue.h"
-#include "lossless/law_testing.h"
+#include "lossless/distribution_testing.h"
 #include "lossless/matrix/matrix_testing.h"
 
 namespace foretoken {
@@ -117,11 +117,12 @@ struct Column {
 std::vector<Column> Columns(VerifyStrategy strategy) {
   std::vector<Column> columns;
   for (const MatrixDrafter& drafter : MatrixDrafters())
-    if (drafter.laws || !ReadsLaws(strategy)) columns.push_back({drafter.name, strategy});
+    if (drafter.distributions || !ReadsDistributions(strategy))
+      columns.push_back({drafter.name, strategy});
   // A portfolio with a model is verified by `residual` if no strategy is named.
   if (strategy == VerifyStrategy::kResidual) columns.push_back({"all", VerifyStrategy::kAuto});
   // Lengths that depend on what was accepted before.
-  const bool reads = ReadsLaws(strategy);
+  const bool reads = ReadsDistributions(strategy);
   columns.push_back({reads ? "standalone" : "ngram", strategy,
                      strategy == VerifyStrategy::kResidual ? "ewma"
                      : reads                               ? "heuristic"
@@ -153,7 +154,7 @@ bool IsQuick(std::size_t setting, std::size_t column, const Column& of) {
   return of.drafter.starts_with("own") || (setting + column + strategy) % 3 == 0;
 }
 
-void ExpectPlainLaws(const std::vector<Column>& columns, Size size, bool all) {
+void ExpectPlainDistributions(const std::vector<Column>& columns, Size size, bool all) {
   const auto settings = RandomSettings();
   const auto plain = PlainSamples(size.plain);
   std::size_t n_columns = 0;
@@ -186,17 +187,17 @@ void ExpectPlainLaws(const std::vector<Column>& columns, Size size, bool all) {
   }
 }
 
-class ParameterLaw : public testing::TestWithParam<VerifyStrategy> {};
+class ParameterDistribution : public testing::TestWithParam<VerifyStrategy> {};
 
-TEST_P(ParameterLaw, IsThatOfPlainDecodingWithEveryDrafter) {
-  ExpectPlainLaws(Columns(GetParam()), kQuick, false);
+TEST_P(ParameterDistribution, IsThatOfPlainDecodingWithEveryDrafter) {
+  ExpectPlainDistributions(Columns(GetParam()), kQuick, false);
 }
 
 std::string Identifier(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Strategies, ParameterLaw, testing::ValuesIn(Randomised()),
+INSTANTIATE_TEST_SUITE_P(Strategies, ParameterDistribution, testing::ValuesIn(Randomised()),
                          [](const auto& of) { return Identifier(Name(of.param)); });
 
 // The same with larger samples.
@@ -206,11 +207,11 @@ std::vector<Column> AllColumns() {
     for (const Column& column : Columns(strategy)) all.push_back(column);
   return all;
 }
-class SlowParameterLaw : public testing::TestWithParam<Column> {};
-TEST_P(SlowParameterLaw, IsThatOfPlainDecoding) {
-  ExpectPlainLaws({GetParam()}, kLarge, true);
+class SlowParameterDistribution : public testing::TestWithParam<Column> {};
+TEST_P(SlowParameterDistribution, IsThatOfPlainDecoding) {
+  ExpectPlainDistributions({GetParam()}, kLarge, true);
 }
-INSTANTIATE_TEST_SUITE_P(Columns, SlowParameterLaw, testing::ValuesIn(AllColumns()),
+INSTANTIATE_TEST_SUITE_P(Columns, SlowParameterDistribution, testing::ValuesIn(AllColumns()),
                          [](const auto& of) {
                            const Column& column = of.param;
                            const bool fixed = column.controller == "fixed";
@@ -221,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Columns, SlowParameterLaw, testing::ValuesIn(AllColumns
 
 // The negative control: without the residual, recovered tokens come from all of p, and drafts that
 // favour some tokens too much make these too frequent. Every parameter's test must detect it.
-TEST(ParameterLawControl, EveryParametersTestSeesRecoveryFromTheFullLaw) {
+TEST(ParameterDistributionControl, EveryParametersTestSeesRecoveryFromTheFullDistribution) {
   const auto settings = RandomSettings();
   const auto plain = PlainSamples(kQuick.plain);
   const auto engine =

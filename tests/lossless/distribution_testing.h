@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lossless/law_testing.h: tests whether two samples come from one distribution.
+// lossless/distribution_testing.h: tests whether two samples come from one distribution.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/certify_law.h: tests by counting whether speculation draws tokens from plain decoding's
+// cli/pair/certify_distribution.h: tests by counting whether speculation draws tokens from plain decoding's
 // distribution.
 //
 // Short texts after a context are drawn again and again: by plain decoding, by speculation, and, as
@@ -19,7 +19,7 @@
 
 namespace foretoken::cli {
 
-struct LawPlan {
+struct DistributionPlan {
   Request request;  // sampling, seed, draft length
   std::vector<BenchPrompt> prompts;
   int samples = 20'000;       // for each kind and context
@@ -27,18 +27,18 @@ struct LawPlan {
   std::function<void(const std::string& what, double fraction)> on_progress;
 };
 
-struct LawTest {
+struct DistributionTest {
   std::string origin;  // of the context
   std::string tokens;  // "2", "2 and 3"
   lab::Comparability speculation, control;
 };
 
-struct LawVerdict {
+struct DistributionVerdict {
   std::string strategy, control;  // "residual", "residual without adjustment"
   int samples = 0;
   double acceptance_rate = 0;  // of drafts
   double level = 0;            // of each test: 0.001 for all together
-  std::vector<LawTest> tests;
+  std::vector<DistributionTest> tests;
 
   bool passed() const;          // speculation passed all tests
   bool control_failed() const;  // the control failed at least one
@@ -51,9 +51,10 @@ struct LawVerdict {
 EngineOptions ControlOptions(EngineOptions options, const std::string& strategy, std::string& name);
 
 // The strategy by which the engine verifies such requests.
-[[nodiscard]] Result<std::string> StrategyOf(Engine& engine, const LawPlan& plan);
+[[nodiscard]] Result<std::string> StrategyOf(Engine& engine, const DistributionPlan& plan);
 
 // Errors: those of a prompt, with its origin; kInvalidArgument if nothing was drafted.
-[[nodiscard]] Result<LawVerdict> TestLaw(Engine& engine, Engine& control, const LawPlan& plan);
+[[nodiscard]] Result<DistributionVerdict> TestDistribution(Engine& engine, Engine& control,
+                                                           const DistributionPlan& plan);
 
 }  // namespace foretoken::cli

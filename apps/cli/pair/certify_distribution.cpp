@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/pair/certify_law.h"
+#include "cli/pair/certify_distribution.h"
 
 #include <fmt/format.h>
 
@@ -22,14 +22,14 @@ constexpr std::array<const char*, kKinds> kKindNames = {"plain decoding", "specu
                                                         "the control"};
 
 // The distribution of the best tokens at temperature t, as far as they are known.
-struct LawShape {
+struct DistributionShape {
   double peak = 0, entropy = 0;
 };
-LawShape LawShapeOf(const TokenLogprobs& logprobs, double t) {
+DistributionShape DistributionShapeOf(const TokenLogprobs& logprobs, double t) {
   double sum = 0;
   for (const auto& entry : logprobs.top)
     sum += std::exp((entry.second - logprobs.top[0].second) / t);
-  LawShape shape{.peak = 1 / sum, .entropy = 0};
+  DistributionShape shape{.peak = 1 / sum, .entropy = 0};
   for (const auto& entry : logprobs.top) {
     const double p = std::exp((entry.second - logprobs.top[0].second) / t) / sum;
     if (p > 0) shape.entropy -= p * std::log(p);
@@ -45,15 +45,15 @@ std::size_t SharpestPlace(const std::vector<TokenLogprobs>& logprobs, double t) 
   for (std::size_t i = 0; i + kTokens <= logprobs.size(); ++i) {
     double open = 0;
     for (std::size_t j = i + 1; j < i + kTokens; ++j)
-      open += std::min(2.0, LawShapeOf(logprobs[j], t).entropy);
-    const double worth = LawShapeOf(logprobs[i], t).peak * open;
+      open += std::min(2.0, DistributionShapeOf(logprobs[j], t).entropy);
+    const double worth = DistributionShapeOf(logprobs[i], t).peak * open;
     if (worth > most) most = worth, best = i;
   }
   return best;
 }
 
 // A context: a part of the prompt and of its greedy continuation.
-Result<std::vector<std::int32_t>> ContextOf(Engine& engine, const LawPlan& plan,
+Result<std::vector<std::int32_t>> ContextOf(Engine& engine, const DistributionPlan& plan,
                                             const BenchPrompt& prompt) {
   auto tokens = engine.Tokenize(prompt.text, plan.request.add_special, plan.request.parse_special);
   if (tokens.size() > kContextTokens)  // the first may be the begin token
@@ -74,7 +74,7 @@ Result<std::vector<std::int32_t>> ContextOf(Engine& engine, const LawPlan& plan,
   return tokens;
 }
 
-Request RequestFor(const LawPlan& plan, Kind kind) {
+Request RequestFor(const DistributionPlan& plan, Kind kind) {
   Request request = plan.request;
   request.max_new_tokens = kTokens;
   request.min_new_tokens = 0;
@@ -87,12 +87,12 @@ Request RequestFor(const LawPlan& plan, Kind kind) {
   return request;
 }
 
-class LawTester {
+class DistributionTester {
  public:
-  LawTester(Engine& engine, Engine& control, const LawPlan& plan)
+  DistributionTester(Engine& engine, Engine& control, const DistributionPlan& plan)
       : engine_(engine), control_(control), plan_(plan) {}
 
-  Result<LawVerdict> Test() {
+  Result<DistributionVerdict> Test() {
     for (const BenchPrompt& prompt : plan_.prompts) {
       FORETOKEN_TRY(auto context, ContextOf(engine_, plan_, prompt));
       contexts_.push_back({.origin = prompt.origin, .tokens = std::move(context), .counts = {}});
@@ -131,7 +131,7 @@ class LawTester {
         }
       }
     drawn_ = samples;
-    Judge();
+    Conclude();
     return {};
   }
 
@@ -163,13 +163,13 @@ class LawTester {
     ++counts[3][t[1] * vocabulary + t[2]];
   }
 
-  void Judge() {
+  void Conclude() {
     verdict_.samples = drawn_;
     verdict_.tests.clear();
     for (const Context& context : contexts_)
       for (std::size_t i = 0; i < kTests; ++i) {
         const auto with = [&](Kind kind) {
-          return lab::CompareLaws(context.counts[kPlain][i], context.counts[kind][i]);
+          return lab::CompareDistributions(context.counts[kPlain][i], context.counts[kind][i]);
         };
         verdict_.tests.push_back(
             {context.origin, kTestNames[i], with(kSpeculative), with(kControl)});
@@ -179,23 +179,23 @@ class LawTester {
 
   Engine& engine_;
   Engine& control_;
-  const LawPlan& plan_;
+  const DistributionPlan& plan_;
   std::vector<Context> contexts_;
   SpeculationStats stats_;  // of speculation, not of the negative control
-  LawVerdict verdict_;
+  DistributionVerdict verdict_;
   int drawn_ = 0;
 };
 
 }  // namespace
 
-bool LawVerdict::passed() const {
+bool DistributionVerdict::passed() const {
   return std::all_of(tests.begin(), tests.end(),
-                     [this](const LawTest& test) { return test.speculation.p >= level; });
+                     [this](const DistributionTest& test) { return test.speculation.p >= level; });
 }
 
-bool LawVerdict::control_failed() const {
+bool DistributionVerdict::control_failed() const {
   return std::any_of(tests.begin(), tests.end(),
-                     [this](const LawTest& test) { return test.control.p < level; });
+                     [this](const DistributionTest& test) { return test.control.p < level; });
 }
 
 EngineOptions ControlOptions(EngineOptions options, const std::string& strategy,
@@ -214,7 +214,7 @@ EngineOptions ControlOptions(EngineOptions options, const std::string& strategy,
   return options;
 }
 
-Result<std::string> StrategyOf(Engine& engine, const LawPlan& plan) {
+Result<std::string> StrategyOf(Engine& engine, const DistributionPlan& plan) {
   Request request = RequestFor(plan, kSpeculative);
   request.prompt = plan.prompts.front().text;
   request.max_new_tokens = 1;
@@ -223,8 +223,9 @@ Result<std::string> StrategyOf(Engine& engine, const LawPlan& plan) {
   return completion->strategy;
 }
 
-Result<LawVerdict> TestLaw(Engine& engine, Engine& control, const LawPlan& plan) {
-  return LawTester(engine, control, plan).Test();
+Result<DistributionVerdict> TestDistribution(Engine& engine, Engine& control,
+                                             const DistributionPlan& plan) {
+  return DistributionTester(engine, control, plan).Test();
 }
 
 }  // namespace foretoken::cli

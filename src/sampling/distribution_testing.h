@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling/law_testing.h: distributions computed from the definition, in double and with full
+// sampling/distribution_testing.h: distributions computed from the definition, in double and with full
 // sorts, and chi-square. The tests of sampling and verify compare with these.
 #pragma once
 
@@ -87,7 +87,8 @@ inline std::vector<float> ReferenceEdits(std::vector<float> x, const SamplingPar
   return x;
 }
 
-inline std::vector<double> ReferenceLaw(const std::vector<float>& x, const SamplingParameters& s) {
+inline std::vector<double> ReferenceDistribution(const std::vector<float>& x,
+                                                 const SamplingParameters& s) {
   std::vector<std::size_t> kept;
   for (std::size_t i = 0; i < x.size(); ++i)
     if (x[i] > -kInf) kept.push_back(i);
@@ -100,9 +101,9 @@ inline std::vector<double> ReferenceLaw(const std::vector<float>& x, const Sampl
   const auto renormalise = [&] {
     double sum = 0;
     for (const auto i : kept) sum += p[i];
-    std::vector<double> law(x.size());
-    for (const auto i : kept) law[i] = p[i] / sum;
-    p = law;
+    std::vector<double> distribution(x.size());
+    for (const auto i : kept) distribution[i] = p[i] / sum;
+    p = distribution;
   };
   // Keeps the first entries of `kept` while `more(mass before)` is true, at least one.
   const auto cut = [&](auto more) {
