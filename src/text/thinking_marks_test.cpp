@@ -80,6 +80,14 @@ TEST(ThinkingMarks, ThatAreSeveralTokensAreFoundHoweverTokensDivideThem) {
   EXPECT_EQ(Walked(*marks, {28, 29, 33}), "010");  // it ends, begins and ends again
 }
 
+TEST(ThinkingMarks, MayBeginAgainWithinThemselves) {
+  const WordTokenizer words({"<", "<<"});
+  const auto marks = ThinkingMarks::Find(words, "", "<<t", "<</t");
+  ASSERT_TRUE(marks);
+  EXPECT_EQ(Walked(*marks, {26, 26, 26, 19, 0}), "00011");  // "<<<t"
+  EXPECT_EQ(Walked(*marks, {27, 26, 19, 0}), "0011");
+}
+
 TEST(ThinkingMarks, OneMayBeATokenAndTheOtherSeveral) {
   const WordTokenizer words({"<b>", "e", "nd", "<b>end"});
   const auto marks = ThinkingMarks::Find(words, "", "<b>", "end");
