@@ -5,12 +5,13 @@
   best_length.py --foretoken build/release/foretoken --bundled models [--models FOLDER] [--starts 10] [--repeats 3] [--lengths 1,2,3,4,5,6,8] [--threads 1,2]
                  [--busy 0] [--only WORD] [--json FILE]
 
-For each case `foretoken bench` is started anew --starts times, each time with the default controller and with every fixed length in turn. A figure is
-the speed-up over plain decoding that one start measured (plain and with drafts in turn, in one process; the median of --repeats). The best fixed length is the one with the
-largest median. The engines of a start have one seed, those of different starts different ones. A row shows it, the default's median (least-most), and both as ratios to the best fixed median. As a control, an engine that has the
-drafter and never drafts is started as often: it should show 1.00, and how far its starts scatter is what the machine does, not the controller. --busy N
-runs N endless loops beside everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; each draft is accepted
-with a set probability, whatever the length), and qwen3moe-Q4_0.gguf with d18m-Q8_0.gguf (a mixture of experts). Cases without their files are left out, and named.
+For each case `foretoken bench` is started anew --starts times, each time with the default controller and with every fixed length in turn, all of them
+with one seed, which is another one for each start. A figure is the speed-up over plain decoding that one start measured (plain and with drafts in turn, in
+one process; the median of --repeats). The best fixed length is the one with the largest median. A row shows it, the default's median (least-most), and
+the default's median and least start as ratios to the best fixed median. As a control, an engine that has the drafter and never drafts is started as often:
+it should show 1.00, and how far its starts scatter is what the machine does, not the controller. --busy N runs N endless loops beside everything. FOLDER
+may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; each draft is accepted with a set probability,
+whatever the length), and qwen3moe-Q4_0.gguf with d18m-Q8_0.gguf (a mixture of experts). Cases without their files are left out, and named.
 
 Exit code 1 where a median is below 0.97 of the best fixed length or of plain decoding, or a start below 0.93.
 """
@@ -60,7 +61,8 @@ def speedup(a, flags, threads, length, start):
         controller = ["--lookahead", "batch-size", "--num-speculative-tokens-per-batch-size", "1-63:0,64-64:1"]
     else:
         controller = ["--lookahead", "fixed", "--num-speculative-tokens", str(length)]
-    command = [a.foretoken, "bench", *flags, *controller, "-t", str(threads), "--seed", str(start + 1), "--repeats", str(a.repeats), "--rows", "1", "--contexts", "0", "--json", "-q"]
+    command = [a.foretoken, "bench", *flags, *controller, "-t", str(threads), "--seed", str(start + 1), "--repeats", str(a.repeats), "--rows", "1",
+               "--contexts", "0", "--json", "-q"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
         sys.exit("%s: %s" % (" ".join(command), done.stderr.decode(errors="replace")))

@@ -3,7 +3,7 @@
 // committed token, for the drafters that need no model, behind texts of 8,000 and 100,000 tokens.
 //
 // Names are propose or observe / drafter / length of the text. Texts repeat themselves like written
-// ones: token frequencies by Zipf's distribution over 32,000 ids, and passages that occur again.
+// ones: token frequencies of a Zipf distribution over 32,000 ids, and passages that occur again.
 #include <benchmark/benchmark.h>
 
 #include <chrono>

@@ -51,8 +51,8 @@ Status CheckLengths(const SpeculativeOptions& o) {
                     o.min_speculative_tokens, ceiling));
   const bool bent = o.acceptance_threshold != 0 || o.skip_sample_adjustment;
   const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
-  const bool keeps_distribution = strategy != nullptr ? strategy->needs_q : bent;
-  if (o.min_speculative_tokens > 0 && keeps_distribution && !o.synthetic_acceptance_rate)
+  const bool verifies_distributions = strategy != nullptr ? strategy->needs_q : bent;
+  if (o.min_speculative_tokens > 0 && verifies_distributions && !o.synthetic_acceptance_rate)
     return InvalidArgument(fmt::format(
         "min_speculative_tokens: under {} a drawn draft must be verified, and "
         "dropping short ones would bias the text; set it to 0 or use "

@@ -48,7 +48,7 @@ class TracedCosts {
     double draft_us = 0, verify_us = 0, rest_us = 0;
     double us() const { return draft_us + verify_us + rest_us; }
   };
-  // The cost of a pass without prompt rows, from its rows, context, asking, drafts and verified.
+  // The cost of a pass without prompt rows, from its fields rows, context, asking, drafts and verified.
   Cost Of(const TracedPass& pass) const noexcept;
   // The recorded time of all those passes over their fitted time; Of includes it.
   double recorded_over_fit() const { return scale_; }
