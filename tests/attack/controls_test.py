@@ -89,13 +89,15 @@ class Sharing(unittest.TestCase):
 
     def texts(self):
         texts = sharing_attack.Texts()
-        texts.add(self.ANN, [1, 2, 3, 4, 5], [6, 7, 8, 9], True, True)
-        texts.add(self.BOB, [1, 2, 30, 40, 50], [60, 70, 80], True, True)
-        texts.add(self.BOB, [90, 91, 92], [93, 94], False, False)
+        random, common = {"temperature": sharing_attack.RANDOM, "cache_prompt": True}, {"temperature": 0, "cache_prompt": True}
+        texts.add(self.ANN, [1, 2, 3, 4, 5], common, {"answer": [6, 7, 8, 9]}, new=True)
+        texts.add(self.ANN, [100, 101], random, {"answer": [102, 103, 104, 105]}, new=True)
+        texts.add(self.BOB, [1, 2, 30, 40, 50], random, {"answer": [60, 70, 80]}, new=True)
+        texts.add(self.BOB, [90, 91, 92], {"temperature": 0, "cache_prompt": False}, {"answer": [93, 94]})
         return texts
 
-    def problem(self, prompt, cached=0, drafts=()):
-        return self.texts().problem_with(self.BOB, prompt, {"cached": cached, "answer": [10, 11], "drafts": list(drafts)})
+    def problem(self, prompt, cached=0, drafts=(), tokens=(), owner=BOB):
+        return self.texts().problem_with(owner, prompt, {"cached": cached, "tokens": list(tokens) + [[]] * len(drafts), "drafts": list(drafts)})
 
     def test_what_is_another_s_is_told_from_what_is_one_s_own(self):
         self.assertEqual(self.problem([1, 2, 3, 4], cached=2), "")
@@ -105,7 +107,10 @@ class Sharing(unittest.TestCase):
         self.assertIn("drafts show", self.problem([20, 21], drafts=[[1], [0, 2, 3, 4, 5]]))
         self.assertEqual(self.problem([20, 21], drafts=[[6, 7, 8, 9]]), "")  # common words of an answer
         self.assertEqual(self.problem([3, 4, 5, 6], drafts=[[3, 4, 5, 6]]), "")  # it has said so itself
-        self.assertIn("drafts show", self.texts().problem_with((1, "salt"), [1], {"cached": 0, "answer": [], "drafts": [[2, 30, 40, 50]]}))
+        self.assertEqual(self.problem([3, 4], tokens=[[5, 6]], drafts=[[], [3, 4, 5, 6]]), "")
+        self.assertIn("drafts show", self.problem([2], tokens=[[], [2, 3, 4, 5]], drafts=[[], [2, 3, 4, 5]]))  # before it was said
+        self.assertIn("drafts show", self.problem([20], drafts=[[102, 103, 104, 105]]))  # a random answer
+        self.assertIn("drafts show", self.problem([1], drafts=[[2, 30, 40, 50]], owner=(1, "salt")))
 
 
 class Watchers(unittest.TestCase):

@@ -71,8 +71,8 @@ TEST(StackLeft, ShrinksAsFunctionsGoDeeper) {
     InThread(bytes, [bytes] {
       EXPECT_LE(StackLeft(), bytes);
       EXPECT_GT(StackLeft(), bytes - 64 * kKiB);
-      EXPECT_LE(LeftBelow(10), StackLeft() - 40 * kKiB);
-      EXPECT_GT(LeftBelow(10), StackLeft() - (40 + 40 * kFrames) * kKiB);
+      EXPECT_LE(LeftBelow(10) + 40 * kKiB, StackLeft());
+      EXPECT_GT(LeftBelow(10) + (40 + 40 * kFrames) * kKiB, StackLeft());
     });
   EXPECT_GT(StackLeft(), 64 * kKiB);  // of the main thread
 }
