@@ -42,10 +42,27 @@ std::string Shown(std::string_view text, std::size_t most_bytes = 80);
 // it is, without allocating memory.
 std::string OneLine(std::string message);
 
-// One line for a person: "<what>: <why>; <what to do>".
+// One line for a person, "<what>: <why>; <what to do>", and what a program needs of it.
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string message;
+  // The member or setting that is wrong, as the library names it ("top_k"); "": no single one. The
+  // message begins with it, behind what In has put before it.
+  std::string field = {};
+
+  // The message without the field, for those who call it by another name.
+  std::string_view why() const {
+    const std::string_view whole = message;
+    const bool named =
+        !field.empty() && whole.starts_with(field) && whole.substr(field.size()).starts_with(": ");
+    return whole.substr(named ? field.size() + 2 : 0);
+  }
+
+  // Names the field of a message that says only why it is wrong.
+  Error Of(std::string_view name) && {
+    field = name;
+    return std::move(*this).In(name);
+  }
 
   // Prefixes the message on its way up: Error{"tensor a: ..."}.In("open x.gguf") reads "open
   // x.gguf: tensor a: ...".
@@ -61,14 +78,25 @@ using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
 // Makes the message one line of bounded length, whatever it repeats.
-[[nodiscard]] inline tl::unexpected<Error> Fail(ErrorCode code, std::string message) {
-  return tl::unexpected<Error>(Error{code, OneLine(std::move(message))});
-}
 [[nodiscard]] inline tl::unexpected<Error> Fail(Error error) {
-  return Fail(error.code, std::move(error.message));
+  error.message = OneLine(std::move(error.message));
+  return tl::unexpected<Error>(std::move(error));
+}
+[[nodiscard]] inline tl::unexpected<Error> Fail(ErrorCode code, std::string message) {
+  return Fail(Error{.code = code, .message = std::move(message)});
 }
 [[nodiscard]] inline tl::unexpected<Error> InvalidArgument(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+// Of one field; why: "<why>; <what to do>".
+[[nodiscard]] inline tl::unexpected<Error> FailField(ErrorCode code, std::string field,
+                                                     std::string_view why) {
+  std::string message = field;
+  message.append(": ").append(why);
+  return Fail(Error{.code = code, .message = std::move(message), .field = std::move(field)});
+}
+[[nodiscard]] inline tl::unexpected<Error> InvalidField(std::string field, std::string_view why) {
+  return FailField(ErrorCode::kInvalidArgument, std::move(field), why);
 }
 
 // Memory that the system refuses, as an Error. Nothing in foretoken throws, but the standard library

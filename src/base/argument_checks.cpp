@@ -8,16 +8,15 @@ namespace foretoken {
 Status CheckRange(std::string_view name, std::int64_t value, std::int64_t least,
                   std::int64_t most) {
   if (value >= least && value <= most) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{}: {} is out of range; use {} to {}", name, value, least, most));
+  return InvalidField(std::string(name),
+                      fmt::format("{} is out of range; use {} to {}", value, least, most));
 }
 
 Status CheckTokens(std::string_view name, std::span<const Token> tokens, int vocabulary) {
   for (const Token id : tokens)
     if (id < 0 || id >= vocabulary)
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{}: {} is not in the vocabulary; use 0 to {}", name, id, vocabulary - 1));
+      return InvalidField(std::string(name), fmt::format("{} is not in the vocabulary; use 0 to {}",
+                                                         id, vocabulary - 1));
   return {};
 }
 

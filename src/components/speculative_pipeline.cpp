@@ -271,10 +271,10 @@ StandaloneSpeculativeDecodingPipeline::Create(EngineOptions options) {
   const int max_sequences = options.max_sequences;
   FORETOKEN_TRY(auto engine, Engine::Open(std::move(options)));
   if (engine->summary().method != "standalone")
-    return InvalidArgument(
-        fmt::format("speculative method: '{}' is not what this pipeline drafts with; use "
-                    "standalone",
-                    method));
+    return InvalidField("speculative_method",
+                        fmt::format("'{}' is not what this pipeline drafts with; use "
+                                    "standalone",
+                                    method));
   return std::unique_ptr<StandaloneSpeculativeDecodingPipeline>(
       new StandaloneSpeculativeDecodingPipeline(
           std::make_unique<Impl>(std::move(engine), max_sequences)));

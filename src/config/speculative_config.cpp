@@ -18,7 +18,7 @@ Result<SpeculativeOptions> CheckRanges(const SpeculativeOptions& options) {
   SpeculativeOptions checked;
   for (const SpeculativeKey& key : SpeculativeKeys()) {
     if (Status status = key.set(checked, key.print(options)); !status)
-      return Fail(std::move(status.error()).In(key.name));
+      return Fail(std::move(status.error()).Of(key.name));
   }
   return checked;
 }
@@ -31,71 +31,73 @@ Status CheckMethods(const SpeculativeOptions& o) {
                        return drafter->copies_target && UsesMethod(o.method, drafter->name);
                      });
   if (o.draft_vocabulary.value_or(0) > 0 && !reads)
-    return InvalidArgument(
-        fmt::format("draft_vocabulary: '{}' drafts without an output head; "
-                    "leave it out, or use a draft model, a head or self",
-                    o.method));
+    return InvalidField("draft_vocabulary",
+                        fmt::format("'{}' drafts without an output head; "
+                                    "leave it out, or use a draft model, a head or self",
+                                    o.method));
   if (!o.draft_vocabulary_sample.empty() && o.draft_vocabulary == 0)
-    return InvalidArgument(
-        "draft_vocabulary_sample: draft_vocabulary is 0, so there is no reduced output; give a "
-        "number or leave the sample out");
+    return InvalidField("draft_vocabulary_sample",
+                        "draft_vocabulary is 0, so there is no reduced output; give a "
+                        "number or leave the sample out");
   return {};
 }
 
 Status CheckLengths(const SpeculativeOptions& o) {
   const int ceiling = o.num_speculative_tokens.value_or(draft_length::DefaultCeiling(o));
   if (o.min_speculative_tokens > ceiling)
-    return InvalidArgument(
-        fmt::format("min_speculative_tokens: {} is more than the {} that a round drafts at "
-                    "most; lower it or raise num_speculative_tokens",
-                    o.min_speculative_tokens, ceiling));
+    return InvalidField("min_speculative_tokens",
+                        fmt::format("{} is more than the {} that a round drafts at "
+                                    "most; lower it or raise num_speculative_tokens",
+                                    o.min_speculative_tokens, ceiling));
   const bool bent = o.acceptance_threshold != 0 || o.skip_sample_adjustment;
   const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
   const bool verifies_distributions = strategy != nullptr ? strategy->needs_q : bent;
   if (o.min_speculative_tokens > 0 && verifies_distributions && !o.synthetic_acceptance_rate)
-    return InvalidArgument(fmt::format(
-        "min_speculative_tokens: under {} a drawn draft must be verified, and "
-        "dropping short ones would bias the text; set it to 0 or use "
-        "sample-match",
-        Name(o.strategy == VerifyStrategy::kAuto ? VerifyStrategy::kResidual : o.strategy)));
+    return InvalidField(
+        "min_speculative_tokens",
+        fmt::format(
+            "under {} a drawn draft must be verified, and "
+            "dropping short ones would bias the text; set it to 0 or use "
+            "sample-match",
+            Name(o.strategy == VerifyStrategy::kAuto ? VerifyStrategy::kResidual : o.strategy)));
   if (auto adaptive_lookahead = AdaptiveLookahead::Create(o.adaptive_lookahead);
       !adaptive_lookahead)
     return Fail(std::move(adaptive_lookahead).error());
   const auto& table = o.num_speculative_tokens_per_batch_size;
   if (o.controller == "batch-size" && table.empty())
-    return InvalidArgument(
-        "lookahead: batch-size has no table; give num_speculative_tokens_per_batch_size");
+    return InvalidField("lookahead",
+                        "batch-size has no table; give num_speculative_tokens_per_batch_size");
   if (o.controller != "batch-size" && !table.empty())
-    return InvalidArgument(
-        fmt::format("num_speculative_tokens_per_batch_size: lookahead is {}, which does not "
-                    "read it; write lookahead: batch-size or leave the table out",
-                    o.controller));
+    return InvalidField("num_speculative_tokens_per_batch_size",
+                        fmt::format("lookahead is {}, which does not "
+                                    "read it; write lookahead: batch-size or leave the table out",
+                                    o.controller));
   for (const BatchDraftLength& row : table)
     if (o.num_speculative_tokens && row.num_speculative_tokens > *o.num_speculative_tokens)
-      return InvalidArgument(
-          fmt::format("num_speculative_tokens_per_batch_size: {} is more than the {} of "
-                      "num_speculative_tokens; lower it or raise those",
-                      row.num_speculative_tokens, *o.num_speculative_tokens));
+      return InvalidField("num_speculative_tokens_per_batch_size",
+                          fmt::format("{} is more than the {} of "
+                                      "num_speculative_tokens; lower it or raise those",
+                                      row.num_speculative_tokens, *o.num_speculative_tokens));
   if (o.num_speculative_tokens_mixed_batch.value_or(0) > ceiling)
-    return InvalidArgument(
-        fmt::format("num_speculative_tokens_mixed_batch: {} is more than the {} that a round "
-                    "drafts at most; lower it or raise num_speculative_tokens",
-                    *o.num_speculative_tokens_mixed_batch, ceiling));
+    return InvalidField("num_speculative_tokens_mixed_batch",
+                        fmt::format("{} is more than the {} that a round "
+                                    "drafts at most; lower it or raise num_speculative_tokens",
+                                    *o.num_speculative_tokens_mixed_batch, ceiling));
   const auto& widths = o.adaptive_speculative_widths;
   if (!widths.empty() && widths.back() > ceiling)
-    return InvalidArgument(
-        fmt::format("adaptive_speculative_widths: {} is more than the {} that a round drafts at "
-                    "most; leave it out or raise num_speculative_tokens",
-                    widths.back(), ceiling));
+    return InvalidField("adaptive_speculative_widths",
+                        fmt::format("{} is more than the {} that a round drafts at "
+                                    "most; leave it out or raise num_speculative_tokens",
+                                    widths.back(), ceiling));
   if (!widths.empty() && widths.back() < o.min_speculative_tokens)
-    return InvalidArgument(
-        fmt::format("adaptive_speculative_widths: none is as long as the {} of "
-                    "min_speculative_tokens; lower that or add a longer one",
-                    o.min_speculative_tokens));
+    return InvalidField("adaptive_speculative_widths",
+                        fmt::format("none is as long as the {} of "
+                                    "min_speculative_tokens; lower that or add a longer one",
+                                    o.min_speculative_tokens));
   if (o.ngram_min > o.ngram_max)
-    return InvalidArgument(
-        fmt::format("ngram_min: {} is more than the {} of ngram_max; lower it or raise that",
-                    o.ngram_min, o.ngram_max));
+    return InvalidField("ngram_min",
+                        fmt::format("{} is more than the {} of ngram_max; lower it or raise that",
+                                    o.ngram_min, o.ngram_max));
   return {};
 }
 
@@ -115,27 +117,26 @@ Status CheckStrategy(const SpeculativeOptions& o) {
                                 {"skip_sample_adjustment", o.skip_sample_adjustment}}) {
     if (!on) continue;
     if (!residual)
-      return InvalidArgument(
-          fmt::format("{}: {} does not read it, only residual does; leave one of them out", key,
-                      Name(o.strategy)));
+      return InvalidField(
+          key, fmt::format("{} does not read it, only residual does; leave one of them out",
+                           Name(o.strategy)));
     if (AllCertain(o))
-      return InvalidArgument(fmt::format(
-          "{}: '{}' reports no distributions, and residual, which reads them, needs them; "
-          "leave it out",
-          key, o.method));
+      return InvalidField(key, fmt::format("'{}' reports no distributions, and residual, which "
+                                           "reads them, needs them; leave it out",
+                                           o.method));
   }
   if (o.synthetic_acceptance_rate || !AllCertain(o)) return {};
   const StrategyInfo* const strategy = FindStrategy(Name(o.strategy));  // null: auto
   if (strategy != nullptr && strategy->needs_q)
-    return InvalidArgument(fmt::format(
-        "rejection_sampling_strategy: '{}' needs a drafter that reports its distributions, and "
-        "'{}' reports none; use sample-match",
-        Name(o.strategy), o.method));
+    return InvalidField("rejection_sampling_strategy",
+                        fmt::format("'{}' needs a drafter that reports its distributions, and "
+                                    "'{}' reports none; use sample-match",
+                                    Name(o.strategy), o.method));
   if (strategy != nullptr && strategy->needs_logits)
-    return InvalidArgument(
-        fmt::format("rejection_sampling_strategy: '{}' needs a drafter that reports its logits, "
-                    "and '{}' reports none; use sample-match",
-                    strategy->name, o.method));
+    return InvalidField("rejection_sampling_strategy",
+                        fmt::format("'{}' needs a drafter that reports its logits, "
+                                    "and '{}' reports none; use sample-match",
+                                    strategy->name, o.method));
   return {};
 }
 

@@ -786,17 +786,16 @@ Status UnknownKey(std::string_view key) {
   const std::string name = Underscored(key);
   for (const auto& [known, advice] : kElsewhere)
     if (known == name)
-      return InvalidArgument(fmt::format("{}: not a setting here; {}", Shown(key), advice));
+      return InvalidField(Shown(key), fmt::format("not a setting here; {}", advice));
   std::vector<std::string_view> names;
   for (const SpeculativeKey& row : kKeys) {
     names.push_back(row.name);
     names.insert(names.end(), row.aliases.begin(), row.aliases.end());
   }
   const std::string_view nearest = NearestName(name, names);
-  return InvalidArgument(
-      nearest.empty()
-          ? fmt::format("{}: no such setting; docs/configuration.md lists them", Shown(key))
-          : fmt::format("{}: no such setting; did you mean {}?", Shown(key), nearest));
+  return InvalidField(Shown(key), nearest.empty()
+                                      ? "no such setting; docs/configuration.md lists them"
+                                      : fmt::format("no such setting; did you mean {}?", nearest));
 }
 
 }  // namespace
@@ -820,7 +819,7 @@ Status SetSpeculativeOption(SpeculativeOptions& options, std::string_view key,
   const SpeculativeKey* const row = FindSpeculativeKey(key);
   if (row == nullptr) return UnknownKey(key);
   if (Status status = row->set(options, text); !status)
-    return Fail(std::move(status.error()).In(key));
+    return Fail(std::move(status.error()).Of(key));
   return {};
 }
 

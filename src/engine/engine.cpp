@@ -125,6 +125,18 @@ Result<std::vector<std::int32_t>> Engine::FormatChat(std::span<const ChatMessage
   return CatchNoMemory("conversation", [&] { return impl_->FormatChat(messages, options); });
 }
 
+Result<std::string> Engine::WriteChat(std::span<const ChatMessage> messages,
+                                      const ChatOptions& options) const {
+  return CatchNoMemory("conversation", [&] { return impl_->WriteChat(messages, options); });
+}
+
+Result<std::string> Engine::Impl::WriteChat(std::span<const ChatMessage> messages,
+                                            const ChatOptions& options) const {
+  FORETOKEN_TRY(const auto chat_template,
+                text::ChatTemplate::Choose(opened_.checkpoint->metadata(), options));
+  return text::WriteChat(chat_template, *opened_.tokenizer, messages, options);
+}
+
 Result<std::vector<Token>> Engine::Impl::FormatChat(std::span<const ChatMessage> messages,
                                                     const ChatOptions& options) const {
   FORETOKEN_TRY(const auto chat_template,

@@ -17,8 +17,7 @@ namespace foretoken {
 
 Result<engine::DraftWants> EngineParts::WantsOf(const DraftOptions& options) {
   if (const int k = options.num_steps.value_or(0); k < 0 || k > kMaxDraft)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("num_steps: {} is out of range; use 0 to {}", k, kMaxDraft));
+    return InvalidField("num_steps", fmt::format("{} is out of range; use 0 to {}", k, kMaxDraft));
   return engine::DraftWants{options.num_steps, options.logits};
 }
 

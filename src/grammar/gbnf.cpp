@@ -78,9 +78,9 @@ class GbnfParser {
 
   [[nodiscard]] Result<Gbnf> Parse() {
     if (text_.size() > kMaxGbnfBytes)
-      return Fail(ErrorCode::kTooLarge,
-                  fmt::format("grammar: {} bytes are more than {}; give a shorter one",
-                              text_.size(), kMaxGbnfBytes));
+      return FailField(ErrorCode::kTooLarge, "grammar",
+                       fmt::format("{} bytes are more than {}; give a shorter one", text_.size(),
+                                   kMaxGbnfBytes));
     SkipSpace(true);
     while (!AtEnd()) FORETOKEN_CHECK_OK(ParseRule());
     for (std::size_t r = 0; r < gbnf_.rules.size(); ++r)
@@ -90,8 +90,7 @@ class GbnfParser {
                                   gbnf_.rules[r].name));
     const auto root = rule_of_.find("root");
     if (root == rule_of_.end())
-      return Fail(ErrorCode::kInvalidArgument,
-                  "grammar: there is no rule 'root'; begin with root ::= ...");
+      return InvalidField("grammar", "there is no rule 'root'; begin with root ::= ...");
     gbnf_.root = root->second;
     return std::move(gbnf_);
   }
@@ -107,7 +106,7 @@ class GbnfParser {
   tl::unexpected<Error> FailAt(std::size_t at, std::string_view what) const {
     const auto line =
         1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("grammar: line {}: {}", line, what));
+    return InvalidField("grammar", fmt::format("line {}: {}", line, what));
   }
   tl::unexpected<Error> FailHere(std::string_view what) const {
     return FailAt(std::min(at_, text_.size()), what);
@@ -200,8 +199,8 @@ class GbnfParser {
   // Memory is bounded while the text is read, not only afterwards.
   Status CheckSize() const {
     if (gbnf_.nodes.size() <= kMaxGbnfNodes) return {};
-    return Fail(ErrorCode::kTooLarge,
-                fmt::format("grammar: it has more than {} parts; make it smaller", kMaxGbnfNodes));
+    return FailField(ErrorCode::kTooLarge, "grammar",
+                     fmt::format("it has more than {} parts; make it smaller", kMaxGbnfNodes));
   }
 
   Result<int> ParseSequence(int depth) {
@@ -450,7 +449,7 @@ int FindLeftRecursion(const Gbnf& gbnf) {
 Result<Gbnf> ParseGbnf(std::string_view text) {
   FORETOKEN_TRY(Gbnf gbnf, GbnfParser(text).Parse());
   const auto fail = [](const GbnfRule& rule, std::string_view why) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("grammar: rule '{}' {}", rule.name, why));
+    return InvalidField("grammar", fmt::format("rule '{}' {}", rule.name, why));
   };
   const std::vector<bool> can_end = Holds(gbnf, true);
   for (const GbnfRule& rule : gbnf.rules)

@@ -67,34 +67,37 @@ class StateNumbers {
 }  // namespace
 
 Error ErrorOf(GrammarFailure failure) {
-  const auto too_large = [](std::string message) {
-    return Error{ErrorCode::kTooLarge, std::move(message)};
+  const auto error = [](ErrorCode code, std::string why) {
+    return Error{code, std::move(why)}.Of("grammar");
+  };
+  const auto too_large = [&](std::string why) {
+    return error(ErrorCode::kTooLarge, std::move(why));
   };
   switch (failure) {
     case GrammarFailure::kAmbiguous:
       return too_large(
-          fmt::format("grammar: a text of it can continue in more than {} ways at once; give fewer "
+          fmt::format("a text of it can continue in more than {} ways at once; give fewer "
                       "alternatives, "
                       "or make it less ambiguous",
                       GrammarStates::kMaxSituations));
     case GrammarFailure::kStepWork:
-      return too_large(fmt::format(
-          "grammar: one token takes more than {} steps of it; make it smaller or less ambiguous",
-          GrammarStates::kMaxStepWork));
+      return too_large(
+          fmt::format("one token takes more than {} steps of it; make it smaller or less ambiguous",
+                      GrammarStates::kMaxStepWork));
     case GrammarFailure::kRequestWork:
-      return too_large(fmt::format(
-          "grammar: a text has taken more than {} steps of it, and {} for each token; make it "
-          "smaller or less ambiguous",
-          GrammarWalk::kMaxWork, GrammarWalk::kMaxWorkPerToken));
+      return too_large(
+          fmt::format("a text has taken more than {} steps of it, and {} for each token; make it "
+                      "smaller or less ambiguous",
+                      GrammarWalk::kMaxWork, GrammarWalk::kMaxWorkPerToken));
     case GrammarFailure::kNoMemory:
-      return {ErrorCode::kNoMemory, "grammar: no memory is left for its states; try again later"};
+      return error(ErrorCode::kNoMemory, "no memory is left for its states; try again later");
     case GrammarFailure::kCancelled:
-      return {ErrorCode::kStopped, "grammar: it was cancelled; ask again if you want it"};
+      return error(ErrorCode::kStopped, "it was cancelled; ask again if you want it");
     default:
-      return too_large(fmt::format(
-          "grammar: its states take more than {} MiB; lower its repetitions, or make it less "
-          "ambiguous",
-          GrammarStates::kMaxStateBytes >> 20));
+      return too_large(
+          fmt::format("its states take more than {} MiB; lower its repetitions, or make it less "
+                      "ambiguous",
+                      GrammarStates::kMaxStateBytes >> 20));
   }
 }
 

@@ -26,10 +26,10 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::Get(std::string_view gbnf) 
   for (Entry& entry : entries_) entry.grammar->Trim();
   if (SumOfBytes() <= max_bytes_) return grammar;
   entries_.pop_front();
-  return Fail(ErrorCode::kNoMemory,
-              fmt::format("grammar: those of the requests in progress take {} MiB, and no more is "
-                          "kept; try again later",
-                          max_bytes_ >> 20));
+  return FailField(ErrorCode::kNoMemory, "grammar",
+                   fmt::format("those of the requests in progress take {} MiB, and no more is "
+                               "kept; try again later",
+                               max_bytes_ >> 20));
 }
 
 void GrammarCache::Limit(std::size_t max_bytes) noexcept {

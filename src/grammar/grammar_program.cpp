@@ -56,9 +56,9 @@ class Writer {
     std::vector<int> begins;
     for (const GbnfRule& rule : gbnf_.rules) begins.push_back(WriteNode(rule.body, 0));
     if (too_large_)
-      return Fail(
-          ErrorCode::kTooLarge,
-          fmt::format("grammar: its repetitions make more than {} steps; lower them", kMaxSteps));
+      return FailField(
+          ErrorCode::kTooLarge, "grammar",
+          fmt::format("its repetitions make more than {} steps; lower them", kMaxSteps));
     for (GrammarStep& step : steps_)
       if (step.kind == StepKind::kCall) step.other = begins[static_cast<std::size_t>(step.other)];
     return GrammarProgram{std::move(steps_), begins[static_cast<std::size_t>(gbnf_.root)]};

@@ -38,9 +38,14 @@ constexpr std::array<std::string_view, 8> kRoles = {"system", "developer", "user
                                                     "tool",   "function",  "model", "ipython"};
 
 tl::unexpected<Error> OfTemplate(Error error) {
-  if (error.message.find("; ") == std::string::npos)
-    error.message += "; change the conversation, or give another template";
   return Fail(std::move(error).In("chat template"));
+}
+
+// What a template itself says of its values, as Jinja does, leaves open what to do.
+tl::unexpected<Error> OfRendering(Error error) {
+  if (error.code == ErrorCode::kInvalidArgument)
+    error.message += "; change the conversation, or give another template";
+  return OfTemplate(std::move(error));
 }
 
 Result<Value> ReadJson(Budget& budget, std::string_view json, std::string_view what) {
@@ -231,7 +236,7 @@ Result<std::vector<TextPart>> ChatTemplate::Render(std::span<const ChatMessage> 
       FORETOKEN_TRY(Value list, conversation.Messages(messages));
       variables.push_back({"messages", std::move(list)});
       auto written = program_.Render(budget, variables, Now());
-      if (!written) return OfTemplate(std::move(written).error());
+      if (!written) return OfRendering(std::move(written).error());
       return written;
     });
     if (text) return PartsOf(budget, *text);
@@ -241,16 +246,38 @@ Result<std::vector<TextPart>> ChatTemplate::Render(std::span<const ChatMessage> 
   return std::vector<TextPart>{};
 }
 
-Result<std::vector<Token>> EncodeChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
-                                      std::span<const ChatMessage> messages,
-                                      const ChatOptions& options) {
+namespace {
+
+Result<std::vector<TextPart>> RenderFor(const Tokenizer& tokenizer,
+                                        const ChatTemplate& chat_template,
+                                        std::span<const ChatMessage> messages,
+                                        const ChatOptions& options) {
   const auto text_of = [&](const std::optional<Token>& token) {
     return token ? tokenizer.TokenText(*token) : std::string();
   };
   FORETOKEN_TRY(
-      const std::vector<TextPart> parts,
+      std::vector<TextPart> parts,
       chat_template.Render(messages, options, text_of(tokenizer.bos()), text_of(tokenizer.eos())));
   FORETOKEN_CHECK_OK(CheckTextLength(parts, options));
+  return parts;
+}
+
+}  // namespace
+
+Result<std::string> WriteChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                              std::span<const ChatMessage> messages, const ChatOptions& options) {
+  FORETOKEN_TRY(const std::vector<TextPart> parts,
+                RenderFor(tokenizer, chat_template, messages, options));
+  std::string text;
+  for (const TextPart& part : parts) text += part.text;
+  return text;
+}
+
+Result<std::vector<Token>> EncodeChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                                      std::span<const ChatMessage> messages,
+                                      const ChatOptions& options) {
+  FORETOKEN_TRY(const std::vector<TextPart> parts,
+                RenderFor(tokenizer, chat_template, messages, options));
   std::vector<Token> tokens = tokenizer.EncodeParts(parts);
   const auto bos = tokenizer.bos();
   if (tokenizer.add_bos() && bos && (tokens.empty() || tokens.front() != *bos))

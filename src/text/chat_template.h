@@ -51,5 +51,10 @@ class ChatTemplate {
                                                     const Tokenizer& tokenizer,
                                                     std::span<const ChatMessage> messages,
                                                     const ChatOptions& options);
+// What the template writes, as one text.
+[[nodiscard]] Result<std::string> WriteChat(const ChatTemplate& chat_template,
+                                            const Tokenizer& tokenizer,
+                                            std::span<const ChatMessage> messages,
+                                            const ChatOptions& options);
 
 }  // namespace foretoken::text

@@ -316,8 +316,7 @@ Result<std::string> ExecuteChatCommand(ChatSession& session, const std::string& 
     return InvalidArgument(
         fmt::format("/{}: '{}' is too much; it takes nothing", name, Shown(words[0])));
   auto reply = command->execute(session, words);
-  if (!reply && !reply.error().message.starts_with('/'))
-    return Fail(std::move(reply).error().In("/" + name));
+  if (!reply) return Fail(std::move(reply).error().In("/" + name));
   return reply;
 }
 

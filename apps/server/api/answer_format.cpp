@@ -38,7 +38,7 @@ class Reader {
   void Take(const std::string& field, Result<std::string> grammar) {
     if (fields_.failed()) return;
     if (!grammar)
-      return fields_.Bad(field, grammar.error().message,
+      return fields_.Bad(field, grammar.error().why(),
                          grammar.error().code == ErrorCode::kTooLarge ? "grammar_too_large" : "");
     if (!taken_.empty())
       return fields_.Bad(field, fmt::format("{} is given too, and a text has one form; keep one of "
@@ -120,14 +120,9 @@ class Reader {
     if (!text.empty()) Take(field, Checked(text));  // "": no grammar
   }
 
-  // The message already begins with the field's name.
   static Result<std::string> Checked(const std::string& grammar) {
-    const Status status = CheckGrammar(grammar);
-    if (status) return grammar;
-    constexpr std::string_view kPrefix = "grammar: ";
-    Error error = status.error();
-    if (error.message.starts_with(kPrefix)) error.message.erase(0, kPrefix.size());
-    return Fail(std::move(error));
+    FORETOKEN_CHECK_OK(CheckGrammar(grammar));
+    return grammar;
   }
 
   void ReadChoice(const std::string& field, const Json* value) {

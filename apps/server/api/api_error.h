@@ -33,8 +33,9 @@ inline tl::unexpected<ApiError> Refuse(ApiError error) {
 }
 
 // An invalid field; the message begins with its name.
-inline ApiError BadField(const std::string& field, const std::string& why, std::string code = {}) {
-  return {.message = field + ": " + why, .param = field, .code = std::move(code)};
+inline ApiError BadField(const std::string& field, std::string_view why, std::string code = {}) {
+  std::string message = field + ": ";
+  return {.message = message.append(why), .param = field, .code = std::move(code)};
 }
 
 // The request names a model that is not the served one.

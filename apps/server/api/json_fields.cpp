@@ -27,7 +27,7 @@ void JsonFields::Refuse(ApiError error) {
   if (!failed()) error_ = std::move(error);
 }
 
-void JsonFields::Bad(std::string_view name, const std::string& why, std::string code) {
+void JsonFields::Bad(std::string_view name, std::string_view why, std::string code) {
   Refuse(BadField(prefix_ + std::string(name), why, std::move(code)));
 }
 

@@ -30,7 +30,7 @@ class JsonFields {
       : object_(object), prefix_(std::move(prefix)), error_(error) {}
 
   bool failed() const { return error_.has_value(); }
-  void Bad(std::string_view name, const std::string& why, std::string code = {});
+  void Bad(std::string_view name, std::string_view why, std::string code = {});
   void Refuse(ApiError error);
   // Null if the field is absent or null, or after an error.
   const Json* Find(std::string_view name);

@@ -18,29 +18,42 @@ ApiError Unavailable(std::string message, std::string code) {
           .retry_after_s = 5};
 }
 
+// What a request calls the library's field; "": nothing of its own.
+std::string FieldOf(std::string_view field, bool chat) {
+  if (field == "prompt" || field == "prompt_tokens") return chat ? "messages" : "prompt";
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"dry.allowed_length", "dry_allowed_length"},
+      {"dry.base", "dry_base"},
+      {"dry.breakers", "dry_sequence_breakers"},
+      {"dry.multiplier", "dry_multiplier"},
+      {"dry.window", "dry_penalty_last_n"},
+      {"draft_p_min", "speculative.p_min"},
+      {"max_new_tokens", "max_tokens"},
+      {"min_new_tokens", "min_tokens"},
+      {"min_speculative_tokens", "speculative.n_min"},
+      {"num_speculative_tokens", "speculative.n_max"},
+      {"rejection_sampling_strategy", "speculative.strategy"},
+      {"repetition_window", "repeat_last_n"},
+      {"speculative_method", "speculative.type"},
+      {"verify", "speculative.strategy"}};
+  for (const auto& [library, request] : kNames)
+    if (field == library) return std::string(request);
+  return std::string(field);
+}
+
 }  // namespace
 
 ApiError OfEngine(const Error& of_library, bool chat) {
-  const Error error = {of_library.code, settings::InFlags(of_library.message)};
+  Error error = of_library;
+  error.message = settings::InFlags(std::move(error.message));
   if (error.code == ErrorCode::kNoMemory) return Unavailable(error.message, "out_of_memory");
   if (error.code == ErrorCode::kIo) return Unavailable(error.message, "model_file_changed");
   if (error.code == ErrorCode::kRankLost) return Unavailable(error.message, "rank_lost");
   if (error.code == ErrorCode::kInvalidFile)  // the request is not to blame
     return {.status = 500, .message = error.message, .type = "server_error", .code = "model_error"};
-  const std::string what = error.message.substr(0, error.message.find(':'));
-  ApiError api{.message = error.message};
-  if (what == "prompt")
-    api.param = chat ? "messages" : "prompt";
-  else if (what == "verify")
-    api.param = "speculative.strategy";
-  else if (what == "min_speculative_tokens")
-    api.param = "speculative.n_min";
-  else if (what.starts_with("speculative"))
-    api.param = "speculative";
-  else if (what.find(' ') == std::string::npos)
-    api.param = what;
+  ApiError api{.message = error.message, .param = FieldOf(error.field, chat)};
   if (error.code == ErrorCode::kTooLarge)
-    api.code = what == "grammar" ? "grammar_too_large" : "context_length_exceeded";
+    api.code = error.field == "grammar" ? "grammar_too_large" : "context_length_exceeded";
   return api;
 }
 

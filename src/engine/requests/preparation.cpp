@@ -57,57 +57,60 @@ Status Preparation::Check(const Request& request, std::span<const Token> prompt)
   FORETOKEN_CHECK_OK(request.sampling.Validate(limits_.vocabulary));
   if (request.speculative.draft_sampling) {
     if (auto status = request.speculative.draft_sampling->Validate(limits_.vocabulary); !status)
-      return Fail(std::move(status).error().In("draft sampling"));
+      return Fail(std::move(status).error().In("draft_sampling"));
   }
   FORETOKEN_CHECK_OK(CheckOutput(request));
-  FORETOKEN_CHECK_OK(CheckTokens("stop token ids", request.stop_token_ids, limits_.vocabulary));
-  FORETOKEN_CHECK_OK(CheckTokens("prompt tokens", prompt, limits_.vocabulary));
+  FORETOKEN_CHECK_OK(CheckTokens("stop_token_ids", request.stop_token_ids, limits_.vocabulary));
+  FORETOKEN_CHECK_OK(CheckTokens("prompt_tokens", prompt, limits_.vocabulary));
   FORETOKEN_CHECK_OK(rules_.Check(request));
   if (limits_.records && !rules_.FirstTokenIsTargets(request))
-    return InvalidArgument(
-        "first target: a trace begins with a token of the target's; leave it on, or record "
-        "nothing");
+    return InvalidField("first_target",
+                        "a trace begins with a token of the target's; leave it on, or record "
+                        "nothing");
   return CheckRoom(request, prompt);
 }
 
 Status Preparation::CheckOutput(const Request& request) const {
   if (request.max_new_tokens < 0)
-    return InvalidArgument(
-        fmt::format("max tokens: {} is negative; use 0 or more", request.max_new_tokens));
+    return InvalidField("max_new_tokens",
+                        fmt::format("{} is negative; use 0 or more", request.max_new_tokens));
   if (request.min_new_tokens < 0)
-    return InvalidArgument(
-        fmt::format("min tokens: {} is negative; use 0 or more", request.min_new_tokens));
+    return InvalidField("min_new_tokens",
+                        fmt::format("{} is negative; use 0 or more", request.min_new_tokens));
   if (request.min_new_tokens > request.max_new_tokens)
-    return InvalidArgument(fmt::format("min tokens: {} is more than max tokens {}; lower it",
-                                       request.min_new_tokens, request.max_new_tokens));
+    return InvalidField("min_new_tokens",
+                        fmt::format("{} is more than the {} of max_new_tokens; lower it",
+                                    request.min_new_tokens, request.max_new_tokens));
   if (request.logprobs < -1 || request.logprobs > sampling::kMaxTopLogprobs)
-    return InvalidArgument(fmt::format("logprobs: {} is out of range; use 0 to {}",
-                                       request.logprobs, sampling::kMaxTopLogprobs));
+    return InvalidField("logprobs", fmt::format("{} is out of range; use 0 to {}", request.logprobs,
+                                                sampling::kMaxTopLogprobs));
   if (request.prompt_logprobs < -1 || request.prompt_logprobs > sampling::kMaxTopLogprobs)
-    return InvalidArgument(fmt::format("prompt logprobs: {} is out of range; use 0 to {}",
-                                       request.prompt_logprobs, sampling::kMaxTopLogprobs));
+    return InvalidField("prompt_logprobs",
+                        fmt::format("{} is out of range; use 0 to {}", request.prompt_logprobs,
+                                    sampling::kMaxTopLogprobs));
   if (request.cache_salt.size() > kMaxSaltBytes)
-    return InvalidArgument(fmt::format("cache salt: {} bytes are more than {}; give a shorter one",
-                                       request.cache_salt.size(), kMaxSaltBytes));
+    return InvalidField("cache_salt", fmt::format("{} bytes are more than {}; give a shorter one",
+                                                  request.cache_salt.size(), kMaxSaltBytes));
   for (const auto& stop : request.stop)
-    if (stop.empty()) return InvalidArgument("stop: an empty stop string; drop it");
+    if (stop.empty()) return InvalidField("stop", "an empty stop string; drop it");
   return {};
 }
 
 Status Preparation::CheckRoom(const Request& request, std::span<const Token> prompt) const {
-  if (prompt.empty()) return InvalidArgument("prompt: it has no tokens; give some text");
+  if (prompt.empty()) return InvalidField("prompt", "it has no tokens; give some text");
   if (static_cast<int>(prompt.size()) >= limits_.context)
-    return Fail(ErrorCode::kTooLarge, fmt::format("prompt: {} tokens do not fit a context of {}; "
-                                                  "shorten it or raise EngineOptions::context_size",
-                                                  prompt.size(), limits_.context));
+    return FailField(ErrorCode::kTooLarge, "prompt",
+                     fmt::format("{} tokens do not fit a context of {}; "
+                                 "shorten it or raise EngineOptions::context_size",
+                                 prompt.size(), limits_.context));
   // The request must be able to run alone, when all others have been preempted.
   const auto n = static_cast<int>(prompt.size());
   const int more = std::min(request.max_new_tokens, limits_.context - n);
   if (n + more > limits_.most_positions)
-    return Fail(ErrorCode::kTooLarge,
-                fmt::format("prompt: {} tokens and up to {} more do not fit a cache of {}; ask for "
-                            "fewer or raise EngineOptions::cache_tokens",
-                            n, more, limits_.most_positions));
+    return FailField(ErrorCode::kTooLarge, "prompt",
+                     fmt::format("{} tokens and up to {} more do not fit a cache of {}; ask for "
+                                 "fewer or raise EngineOptions::cache_tokens",
+                                 n, more, limits_.most_positions));
   return {};
 }
 

@@ -28,13 +28,13 @@ TEST(Preparation, RefusesWhatTheEngineCannotDo) {
   EXPECT_TRUE(why(Ask(256, 5)).starts_with("prompt: 256 tokens do not fit a context of 256"));
   Request request = Ask(10, 5);
   request.prompt_tokens[3] = 50;
-  EXPECT_TRUE(why(request).starts_with("prompt tokens: 50 is not in the vocabulary"));
+  EXPECT_TRUE(why(request).starts_with("prompt_tokens: 50 is not in the vocabulary"));
   request = Ask(10, 5);
   request.min_new_tokens = 6;
-  EXPECT_TRUE(why(request).starts_with("min tokens: 6 is more than max tokens 5"));
+  EXPECT_TRUE(why(request).starts_with("min_new_tokens: 6 is more than the 5 of max_new_tokens"));
   request = Ask(10, 5);
   request.speculative.method = "ngram";
-  EXPECT_TRUE(why(request).starts_with("speculative method: 'ngram' is not one of this engine's"));
+  EXPECT_TRUE(why(request).starts_with("speculative_method: 'ngram' is not one of this engine's"));
   request = Ask(10, 5);
   request.sampling.temperature = 1;
   request.speculative.strategy = VerifyStrategy::kResidual;
@@ -76,25 +76,25 @@ TEST(Preparation, MakesTokensOfThePredictionAsManyAsFit) {
 TEST(Preparation, RefusesOutputThatNoRequestCanHave) {
   const FakeEngine engine;
   Request request = Ask(10, -1);
-  EXPECT_EQ(WhyNot(engine, request), "max tokens: -1 is negative; use 0 or more");
+  EXPECT_EQ(WhyNot(engine, request), "max_new_tokens: -1 is negative; use 0 or more");
   request = Ask(10, 5);
   request.min_new_tokens = -2;
-  EXPECT_EQ(WhyNot(engine, request), "min tokens: -2 is negative; use 0 or more");
+  EXPECT_EQ(WhyNot(engine, request), "min_new_tokens: -2 is negative; use 0 or more");
   request = Ask(10, 5);
   request.logprobs = 65;
   EXPECT_TRUE(WhyNot(engine, request).starts_with("logprobs: 65 is out of range; use 0 to 64"));
   request = Ask(10, 5);
   request.prompt_logprobs = -2;
-  EXPECT_TRUE(WhyNot(engine, request).starts_with("prompt logprobs: -2 is out of range"));
+  EXPECT_TRUE(WhyNot(engine, request).starts_with("prompt_logprobs: -2 is out of range"));
   request = Ask(10, 2);
   request.cache_salt = std::string(1025, 's');
-  EXPECT_TRUE(WhyNot(engine, request).starts_with("cache salt: 1025 bytes are more than 1024"));
+  EXPECT_TRUE(WhyNot(engine, request).starts_with("cache_salt: 1025 bytes are more than 1024"));
   request = Ask(10, 5);
   request.stop = {"end", ""};
   EXPECT_EQ(WhyNot(engine, request), "stop: an empty stop string; drop it");
   request = Ask(10, 5);
   request.stop_token_ids = {3, -1};
-  EXPECT_EQ(WhyNot(engine, request), "stop token ids: -1 is not in the vocabulary; use 0 to 49");
+  EXPECT_EQ(WhyNot(engine, request), "stop_token_ids: -1 is not in the vocabulary; use 0 to 49");
 }
 
 TEST(Preparation, NamesTheDraftSamplingWhereThatIsWrong) {
@@ -104,7 +104,7 @@ TEST(Preparation, NamesTheDraftSamplingWhereThatIsWrong) {
   const std::string target = WhyNot(engine, request);
   request = Ask(10, 5);
   request.speculative.draft_sampling = SamplingParameters{.temperature = 9};
-  EXPECT_EQ(WhyNot(engine, request), "draft sampling: " + target);
+  EXPECT_EQ(WhyNot(engine, request), "draft_sampling: " + target);
 }
 
 // Each request must be able to run alone, when all others have lost their blocks.
@@ -126,7 +126,7 @@ TEST(Preparation, ATraceBeginsWithATokenOfTheTargets) {
   Request request = Ask(10, 5);
   EXPECT_EQ(WhyNot(engine, request), "");
   request.speculative.first_target = false;
-  EXPECT_TRUE(WhyNot(engine, request).starts_with("first target: a trace begins with"));
+  EXPECT_TRUE(WhyNot(engine, request).starts_with("first_target: a trace begins with"));
 }
 
 TEST(Preparation, GivenTokensGoBeforeText) {

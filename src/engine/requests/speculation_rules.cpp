@@ -167,11 +167,11 @@ Status SpeculationRules::CheckLeastDrafts(const Request& request) const {
   const SpeculativeParameters& s = request.speculative;
   const SpeculativeOptions& set = options_.speculative;
   if (LeastDraftsOf(request) > 1 && VerifiesDistributions(request))
-    return InvalidArgument(
-        fmt::format("min_speculative_tokens: under {} a drawn draft must be verified, and "
-                    "dropping short ones would bias the text; set it to 0 or use "
-                    "sample-match",
-                    VerifierFor(request).name()));
+    return InvalidField("min_speculative_tokens",
+                        fmt::format("under {} a drawn draft must be verified, and "
+                                    "dropping short ones would bias the text; set it to 0 or use "
+                                    "sample-match",
+                                    VerifierFor(request).name()));
   if (!s.min_speculative_tokens) return {};
   SpeculativeOptions asked;
   asked.strategy = StrategyOf(request);
@@ -190,21 +190,22 @@ Status SpeculationRules::Check(const Request& request) const {
   }
   const int k = s.num_speculative_tokens.value_or(0);
   if (k < 0 || k > kMaxDraft)
-    return InvalidArgument(
-        fmt::format("speculative tokens: {} is out of range; use 0 to {}", k, kMaxDraft));
+    return InvalidField("num_speculative_tokens",
+                        fmt::format("{} is out of range; use 0 to {}", k, kMaxDraft));
   const float p_min = s.draft_p_min.value_or(0);
   if (!(p_min >= 0 && p_min <= 1))
-    return InvalidArgument(fmt::format("draft p-min: {} is out of range; use 0 to 1", p_min));
+    return InvalidField("draft_p_min", fmt::format("{} is out of range; use 0 to 1", p_min));
   FORETOKEN_CHECK_OK(CheckLeastDrafts(request));
   constexpr VerifyStrategy kAuto = VerifyStrategy::kAuto;
   const VerifyStrategy strategy = StrategyOf(request);
   if (verifiers_.one_for_all() && s.strategy.value_or(kAuto) != kAuto)
-    return InvalidArgument(
-        fmt::format("verify: '{}' verifies every request of this engine; leave '{}' out",
-                    VerifierFor(request).name(), Name(strategy)));
+    return InvalidField("verify",
+                        fmt::format("'{}' verifies every request of this engine; leave '{}' out",
+                                    VerifierFor(request).name(), Name(strategy)));
   if (strategy == VerifyStrategy::kGreedy && !request.sampling.greedy())
-    return InvalidArgument(
-        fmt::format("verify: 'greedy' with temperature {} would give greedy text; use temperature "
+    return InvalidField(
+        "verify",
+        fmt::format("'greedy' with temperature {} would give greedy text; use temperature "
                     "0, or residual or sample-match",
                     request.sampling.temperature));
   return CheckDrafters(request);
@@ -217,13 +218,15 @@ Status SpeculationRules::CheckDrafters(const Request& request) const {
   for (const int d : DraftersFor(request)) {
     const loader::DrafterEntry& entry = drafters_[d];
     if (verifier->NeedsDistributions() && !entry.drafter->ReportsDistributions())
-      return InvalidArgument(fmt::format(
-          "verify: '{}' needs a drafter that reports its distributions, and {} reports none; "
-          "use sample-match",
-          verifier->name(), entry.name));
+      return InvalidField(
+          "verify",
+          fmt::format("'{}' needs a drafter that reports its distributions, and {} reports none; "
+                      "use sample-match",
+                      verifier->name(), entry.name));
     if (verifier->NeedsLogits() && !entry.drafter->ReportsLogits())
-      return InvalidArgument(
-          fmt::format("verify: '{}' needs a drafter that reports its logits, and {} reports none; "
+      return InvalidField(
+          "verify",
+          fmt::format("'{}' needs a drafter that reports its logits, and {} reports none; "
                       "use sample-match",
                       verifier->name(), entry.name));
   }

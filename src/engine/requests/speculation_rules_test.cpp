@@ -218,12 +218,12 @@ TEST_F(SpeculationRulesTest, OneVerifierForAllLeavesNoChoice) {
 TEST_F(SpeculationRulesTest, RefusesNumbersThatAreOutOfRange) {
   Request request = At(0);
   request.speculative.num_speculative_tokens = 65;
-  EXPECT_EQ(WhyNot(request), "speculative tokens: 65 is out of range; use 0 to 64");
+  EXPECT_EQ(WhyNot(request), "num_speculative_tokens: 65 is out of range; use 0 to 64");
   request.speculative.num_speculative_tokens = -1;
-  EXPECT_EQ(WhyNot(request), "speculative tokens: -1 is out of range; use 0 to 64");
+  EXPECT_EQ(WhyNot(request), "num_speculative_tokens: -1 is out of range; use 0 to 64");
   request = At(0);
   request.speculative.draft_p_min = 1.5f;
-  EXPECT_EQ(WhyNot(request), "draft p-min: 1.5 is out of range; use 0 to 1");
+  EXPECT_EQ(WhyNot(request), "draft_p_min: 1.5 is out of range; use 0 to 1");
   request.speculative.draft_p_min = std::numeric_limits<float>::quiet_NaN();
   EXPECT_NE(WhyNot(request), "");
 }

@@ -82,7 +82,7 @@ std::string JsonGrammar() {
 Result<std::string> RegexGrammar(std::string_view pattern) {
   return CatchNoMemory("regex", [&]() -> Result<std::string> {
     auto gbnf = OfPattern(pattern);
-    if (!gbnf) return Fail(std::move(gbnf).error().In("regex"));
+    if (!gbnf) return Fail(std::move(gbnf).error().Of("regex"));
     return gbnf;
   });
 }
@@ -90,7 +90,7 @@ Result<std::string> RegexGrammar(std::string_view pattern) {
 Result<std::string> ChoiceGrammar(std::span<const std::string> choices) {
   return CatchNoMemory("choice", [&]() -> Result<std::string> {
     auto gbnf = OfChoices(choices);
-    if (!gbnf) return Fail(std::move(gbnf).error().In("choice"));
+    if (!gbnf) return Fail(std::move(gbnf).error().Of("choice"));
     return gbnf;
   });
 }

@@ -31,10 +31,9 @@ constexpr int kReducedTokens = 32'768;
 // search: what came of looking for one.
 tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter, const std::string& methods,
                                 const std::string& search) {
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("speculative method: '{}' needs a {}{}; name one with "
-                          "EngineOptions::draft_model, or use ngram",
-                          methods, FileOf(drafter), search));
+  return InvalidField("speculative_method", fmt::format("'{}' needs a {}{}; name one with "
+                                                        "EngineOptions::draft_model, or use ngram",
+                                                        methods, FileOf(drafter), search));
 }
 
 // The drafters that can read a file of this kind, the usual one first.
@@ -465,10 +464,10 @@ Status CheckDraftOptions(const EngineOptions& options) {
   const bool reads_file = methods.empty() || UsesMethod(methods, "none") ||
                           UsesMethod(methods, "portfolio") || FileReader(methods) != nullptr;
   if (!reads_file && !files.empty())
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("speculative method: '{}' does not use the draft model that is given; "
-                            "drop one of them",
-                            Shown(methods)));
+    return InvalidField("speculative_method",
+                        fmt::format("'{}' does not use the draft model that is given; "
+                                    "drop one of them",
+                                    Shown(methods)));
   for (auto file = files.begin(); file != files.end(); ++file)
     if (std::find(files.begin(), file, *file) != file)
       return Fail(ErrorCode::kInvalidArgument,

@@ -171,7 +171,7 @@ TEST_F(DraftFilesTest, AFileOfAnotherKindIsAnErrorThatNamesIt) {
 TEST_F(DraftFilesTest, AMethodWithoutItsFileIsAnError) {
   EXPECT_EQ(
       ErrorOf(Options("standalone")),
-      "speculative method: 'standalone' needs a draft model, and none that fits is beside the "
+      "speculative_method: 'standalone' needs a draft model, and none that fits is beside the "
       "model; name one with EngineOptions::draft_model, or use ngram");
 }
 
@@ -190,7 +190,7 @@ TEST_F(DraftFilesTest, OptionsAreCheckedBeforeFilesAreOpened) {
   EXPECT_EQ(why(Options("ngram")), "");
   EXPECT_EQ(why(Options("", {"a.gguf", "b.gguf"})), "");
   EXPECT_EQ(why(Options("ngram", {"a.gguf"})),
-            "speculative method: 'ngram' does not use the draft model that is given; drop one of "
+            "speculative_method: 'ngram' does not use the draft model that is given; drop one of "
             "them");
   EXPECT_EQ(why(Options("", {"a.gguf", "b.gguf", "a.gguf"})),
             "draft models: a.gguf is given twice; leave one out");

@@ -77,9 +77,9 @@ Result<std::vector<int>> DrafterSet::Find(std::string_view methods) const {
     if (found.size() == before && method != "portfolio") {
       std::vector<std::string_view> names = {"none"};
       for (const DrafterEntry& entry : entries_) names.push_back(entry.name);
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("speculative method: '{}' is not one of this engine's; use {}",
-                              method, fmt::join(names, ", ")));
+      return InvalidField(
+          "speculative_method",
+          fmt::format("'{}' is not one of this engine's; use {}", method, fmt::join(names, ", ")));
     }
   }
   std::sort(found.begin(), found.end());

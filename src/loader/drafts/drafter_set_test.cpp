@@ -53,7 +53,7 @@ TEST(DrafterSet, AnUnknownMethodIsAnErrorThatNamesTheOthers) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(found.error().message,
-            "speculative method: 'eagle' is not one of this engine's; use none, "
+            "speculative_method: 'eagle' is not one of this engine's; use none, "
             "standalone:small, standalone:tiny, ngram");
 }
 

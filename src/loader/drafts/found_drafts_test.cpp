@@ -137,7 +137,7 @@ TEST_F(FoundDraftsTest, AMethodWithoutAFileThatFitsTellsTheFirstReason) {
   options.speculative.method = "eagle";
   const auto found = FindDrafters(options);
   ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().message.find("speculative method: 'eagle' needs a head, and none that "
+  EXPECT_EQ(found.error().message.find("speculative_method: 'eagle' needs a head, and none that "
                                        "fits is beside the model (drafts: passed over " +
                                        head + ": head: "),
             0U)

@@ -229,7 +229,7 @@ TEST(Portfolio, ErrorsNameTheFile) {
   options = With({Made().eagle});
   options.speculative.method = "standalone,eagle";
   EXPECT_EQ(OpenError(options),
-            "speculative method: 'standalone,eagle' needs a draft model; name one with "
+            "speculative_method: 'standalone,eagle' needs a draft model; name one with "
             "EngineOptions::draft_model, or use ngram");
   options.speculative.method = "eagle,mtp";  // and the target's file has none
   EXPECT_NE(OpenError(options).find("the model has no MTP head"), std::string::npos);

@@ -231,7 +231,7 @@ TEST(FirstTarget, OffIsRefusedWhereATraceIsRecorded) {
   r.speculative.first_target = false;
   const auto refused = engine->Generate(r);
   ASSERT_FALSE(refused);
-  EXPECT_TRUE(refused.error().message.starts_with("first target: ")) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.starts_with("first_target: ")) << refused.error().message;
   options.kv_cache = false;
   const auto closed = Engine::Open(options);
   ASSERT_FALSE(closed);

@@ -136,7 +136,7 @@ TEST(PromptLogprobs, OutOfRangeAreRefused) {
   r.prompt_logprobs = 65;
   const auto c = engine->Generate(r);
   ASSERT_FALSE(c);
-  EXPECT_EQ(c.error().message, "prompt logprobs: 65 is out of range; use 0 to 64");
+  EXPECT_EQ(c.error().message, "prompt_logprobs: 65 is out of range; use 0 to 64");
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ Result<Value> CallMethod(Environment& environment, const Value& self, std::strin
   if (changes)
     return InvalidArgument(
         fmt::format("access to attribute '{}' of '{}' object is unsafe, because values cannot be "
-                    "changed; make a new one",
+                    "changed",
                     name, TypeName(self)));
   if (self.loop() != nullptr) return CallLoopMethod(environment, *self.loop(), name, arguments);
   if (self.dictionary() != nullptr && name != "fromkeys")
