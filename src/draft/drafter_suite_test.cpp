@@ -13,7 +13,6 @@
 #include "draft/lookup/ngram.h"
 #include "draft/lookup/prediction.h"
 #include "draft/lookup/suffix.h"
-#include "draft/none.h"
 #include "foretoken/drafts.h"
 
 namespace {
@@ -146,9 +145,7 @@ class ModelFreeDrafter : public testing::TestWithParam<DrafterKind> {
   const std::vector<Token> corpus_ = Story(90, 400, 100);
   std::unique_ptr<Drafter> Make() const { return GetParam().make(corpus_); }
   // Without this test the properties below would hold for a drafter that never drafts.
-  static bool Drafts() { return GetParam().name != std::string("none"); }
   static void ExpectDrafts(const Play& play) {
-    if (!Drafts()) return;
     EXPECT_GT(play.n_drafted, 20);
     EXPECT_GT(play.n_accepted, 5);
   }
@@ -198,7 +195,7 @@ TEST_P(ModelFreeDrafter, EndsADraftWithAnEndToken) {
         }
       }
   }
-  EXPECT_GT(n_ends, Drafts() ? 10 : -1);
+  EXPECT_GT(n_ends, 10);
 }
 
 TEST_P(ModelFreeDrafter, ProposesNoEndTokenThatIsMasked) {
@@ -222,7 +219,7 @@ TEST_P(ModelFreeDrafter, ProposesNoEndTokenThatIsMasked) {
     }
     drafter->End(0);
   }
-  EXPECT_GT(n_ends, Drafts() ? 5 : -1);
+  EXPECT_GT(n_ends, 5);
 }
 
 TEST_P(ModelFreeDrafter, DraftsNothingOfAnEarlierTextForOneThatSharesNoToken) {
@@ -289,7 +286,7 @@ TEST_P(ModelFreeDrafter, AllocatesNothingInARound) {
     Play play(static_cast<SeqId>(seed % kSuiteSequences), seed, 900, 100);
     const std::size_t before = n_allocations;
     play.Begin(*drafter);
-    if (seed == 40 && Drafts()) {
+    if (seed == 40) {
       EXPECT_GT(n_allocations, before);  // the control: allocations are counted
     }
     while (!play.done()) play.Round(*drafter);
@@ -339,7 +336,6 @@ std::vector<DrafterKind> Kinds() {
   };
   constexpr auto kSingle = NgramStorage::kSingleLevel;
   return {
-      {"none", [](std::span<const Token>) { return std::make_unique<NoneDrafter>(); }},
       {"ngram", ngram({}, false)},
       {"ngram_single_level", ngram({.storage = kSingle}, false)},
       {"ngram_filler", ngram({.filler_top_k = 3}, false)},

@@ -28,12 +28,6 @@ std::span<const DrafterSpec* const> Specs() {
   return kRows;
 }
 
-const DrafterSpec* FindSpec(std::string_view name) {
-  const auto row = std::find_if(kRows.begin(), kRows.end(),
-                                [&](const DrafterSpec* spec) { return spec->info.name == name; });
-  return row == kRows.end() ? nullptr : *row;
-}
-
 }  // namespace draft
 
 std::span<const DrafterInfo* const> AllDrafters() {

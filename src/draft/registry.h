@@ -74,7 +74,5 @@ class ListedDrafter : public Drafter {
 
 // In the order of AllDrafters().
 std::span<const DrafterSpec* const> Specs();
-// By name; null: there is none.
-const DrafterSpec* FindSpec(std::string_view name);
 
 }  // namespace foretoken::draft

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/registry.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 
@@ -24,16 +21,6 @@ constexpr std::array kRows = {
 
 std::span<const VerifierSpec* const> Strategies() {
   return kRows;
-}
-
-Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name,
-                                               const VerifierSettings& settings) {
-  const StrategyInfo* const info = FindStrategy(name);
-  for (const VerifierSpec* const row : kRows)
-    if (&row->info == info) return row->make(settings);
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("verify: strategy '{}' does not exist; use {}", Shown(name),
-                          fmt::join(NamesOf(AllStrategies()), ", ")));
 }
 
 }  // namespace verify

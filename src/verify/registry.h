@@ -62,9 +62,4 @@ std::unique_ptr<Verifier> Make([[maybe_unused]] const VerifierSettings& settings
 // In the order of AllStrategies().
 std::span<const VerifierSpec* const> Strategies();
 
-// By name or alias. Errors: kInvalidArgument with the known names. REQUIRES: settings within the
-// ranges of SpeculativeOptions.
-[[nodiscard]] Result<std::unique_ptr<Verifier>> MakeVerifier(std::string_view name,
-                                                             const VerifierSettings& settings = {});
-
 }  // namespace foretoken::verify

@@ -5,8 +5,12 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
 #include <random>
 #include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sampling/distribution_testing.h"
@@ -19,6 +23,13 @@ inline std::vector<std::string_view> VerifierNames() {
   std::vector<std::string_view> names;
   for (const StrategyInfo* row : AllStrategies()) names.emplace_back(row->name);
   return names;
+}
+
+inline std::unique_ptr<Verifier> VerifierNamed(std::string_view name,
+                                               const VerifierSettings& settings = {}) {
+  for (const VerifierSpec* const row : Strategies())
+    if (row->info.name == name) return row->make(settings);
+  throw std::invalid_argument(std::string(name));
 }
 
 inline constexpr int kHead = 5;

@@ -48,7 +48,7 @@ std::vector<std::pair<const char*, Drafts>> ManyDrafts(int vocabulary) {
 
 class AnyVerifier : public testing::TestWithParam<std::string_view> {
  protected:
-  AnyVerifier() : verifier_(MakeVerifier(GetParam()).value()) {}
+  AnyVerifier() : verifier_(VerifierNamed(GetParam())) {}
   // `greedy` is only for temperature 0.
   SamplingParameters Own(SamplingParameters s) const {
     if (GetParam() == "greedy") s.temperature = 0;
@@ -66,7 +66,7 @@ class LosslessVerifier : public AnyVerifier {};
 std::vector<std::string_view> LosslessNames() {
   std::vector<std::string_view> names;
   for (const auto name : VerifierNames())
-    if (MakeVerifier(name).value()->Lossless()) names.push_back(name);
+    if (VerifierNamed(name)->Lossless()) names.push_back(name);
   return names;
 }
 
@@ -326,19 +326,11 @@ std::string TestName(const testing::TestParamInfo<std::string_view>& strategy) {
 INSTANTIATE_TEST_SUITE_P(Registry, AnyVerifier, testing::ValuesIn(VerifierNames()), TestName);
 INSTANTIATE_TEST_SUITE_P(Registry, LosslessVerifier, testing::ValuesIn(LosslessNames()), TestName);
 
-TEST(MakeVerifier, KnowsWhichStrategiesKeepTheDistribution) {
+TEST(Registry, KnowsWhichStrategiesKeepTheDistribution) {
   EXPECT_EQ(LosslessNames(), (std::vector<std::string_view>{"greedy", "residual", "sample-match",
                                                             "target-probability", "block"}));
-  EXPECT_FALSE(MakeVerifier("residual", {.acceptance_threshold = 0.1f}).value()->Lossless());
-  EXPECT_FALSE(MakeVerifier("residual", {.skip_sample_adjustment = true}).value()->Lossless());
-}
-
-TEST(MakeVerifier, NamesTheChoicesWhenThereIsNoSuchStrategy) {
-  const auto verifier = MakeVerifier("lucky");
-  ASSERT_FALSE(verifier);
-  EXPECT_EQ(verifier.error().message,
-            "verify: strategy 'lucky' does not exist; use greedy, residual, sample-match, "
-            "target-probability, block, typical-acceptance, logit-comparison, relaxed");
+  EXPECT_FALSE(VerifierNamed("residual", {.acceptance_threshold = 0.1f})->Lossless());
+  EXPECT_FALSE(VerifierNamed("residual", {.skip_sample_adjustment = true})->Lossless());
 }
 
 TEST(Registry, VerifiersAreWhatTheirRowsSay) {

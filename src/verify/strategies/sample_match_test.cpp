@@ -60,7 +60,7 @@ TEST(SampleMatchVerifier, AtTemperatureZeroSoDoAllStrategies) {
   const auto plain = Generate(SampleMatch(), 200, 0, s);
   for (const auto name : VerifierNames())
     for (const int k : {0, 1, 5})
-      EXPECT_EQ(Generate(*MakeVerifier(name).value(), 200, k, s), plain) << name << " " << k;
+      EXPECT_EQ(Generate(*VerifierNamed(name), 200, k, s), plain) << name << " " << k;
 }
 
 // Given a mismatch, the sample is any token but the draft, with distribution p(x) (1 - q(x)),
