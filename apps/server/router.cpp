@@ -126,6 +126,19 @@ LogLine LineOf(const HttpRequest& request) {
   return line;
 }
 
+// Null if there is no such path, or not with this method; `methods` are those that the path has.
+const Route* Find(const HttpRequest& request, std::string& methods) {
+  const std::string_view method =
+      request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const Route* found = nullptr;
+  for (const Route* const row : Routes()) {
+    if (!Leads(row->path, request.path)) continue;
+    if (method == row->method) found = row;
+    methods += (methods.empty() ? "" : ", ") + std::string(row->method);
+  }
+  return found;
+}
+
 }  // namespace
 
 HttpResponse ErrorResponse(const ApiError& error) {
@@ -146,25 +159,12 @@ Router::Router(Service& service)
       by_key_(service.options.limits.requests_per_key.value_or(
           service.options.api_keys.size() > 1 ? service.requests.capacity() / 2 : 0)) {}
 
-// Null if there is no such path, or not with this method; `methods` are those that the path has.
-const Route* Router::Find(const HttpRequest& request, std::string& methods) const {
-  const std::string_view method =
-      request.method == "HEAD" ? "GET" : std::string_view(request.method);
-  const Route* found = nullptr;
-  for (const Route* const row : Routes()) {
-    if (!Leads(row->path, request.path)) continue;
-    if (method == row->method) found = row;
-    methods += (methods.empty() ? "" : ", ") + std::string(row->method);
-  }
-  return found;
-}
-
-// Answers requests that no route gets to see.
-std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
+// Answers requests that no route gets to see; finds the route of the others.
+std::optional<HttpResponse> Router::Screen(HttpRequest& request) const {
   if (!rules_.KnowsHost(request)) return ErrorResponse(NotThisHost(request));
   if (auto preflight = rules_.Preflight(request)) return preflight;
   std::string methods;
-  const Route* const route = Find(request, methods);
+  const Route* const route = request.route = Find(request, methods);
   const bool open = route != nullptr && route->open;
   const auto& keys = service_.options.api_keys;
   if (!open && !keys.empty() && !KeyOf(request, keys)) return NoKey();
@@ -180,8 +180,7 @@ std::optional<HttpResponse> Router::Screen(const HttpRequest& request) const {
 // Gives the request its part of the memory that the server has left, or returns the answer that
 // refuses it.
 std::optional<HttpResponse> Router::Ration(const HttpRequest& request) {
-  std::string methods;
-  if (Find(request, methods)->always) return std::nullopt;
+  if (request.route->always) return std::nullopt;
   if (request.in_reserve) return ErrorResponse(NoConnection());
   if (service_.overload.refuses_requests()) return ErrorResponse(NoMemory());
   if (request.method != "POST") return std::nullopt;
@@ -217,9 +216,8 @@ HttpResponse Router::Answer(const HttpRequest& request) {
   const Charges& charges = *request.charges;
   const CancellationScope scope(
       [&] { return charges.client_gone || service_.requests.draining(); });
-  std::string methods;
   LogLine line = LineOf(request);
-  HttpResponse response = Find(request, methods)->handle(service_, request, line);
+  HttpResponse response = request.route->handle(service_, request, line);
   if (!scope.cancelled()) return Finish(request, std::move(response), line);
   const ApiError error = charges.client_gone ? ClientGone() : ShuttingDown();
   return Finish(request, ErrorResponse(error), LineOf(request).Add("error", NameOf(error)));

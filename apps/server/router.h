@@ -28,8 +28,7 @@ class Router : public Responder {
   void NoteCut(const HttpRequest& request) override;
 
  private:
-  const Route* Find(const HttpRequest& request, std::string& methods) const;
-  std::optional<HttpResponse> Screen(const HttpRequest& request) const;
+  std::optional<HttpResponse> Screen(HttpRequest& request) const;
   std::optional<HttpResponse> Ration(const HttpRequest& request);
   HttpResponse Finish(const HttpRequest& request, HttpResponse response, const LogLine& line);
 

@@ -44,6 +44,8 @@ struct Charges {
   std::atomic<bool> client_gone = false;  // nobody wants its answer
 };
 
+struct Route;  // of the responder
+
 struct HttpRequest {
   std::string method, path, body, remote_address;  // path: decoded, without the query
   std::string id;     // the client's x-request-id, or a new one; in the log and the answer
@@ -53,6 +55,7 @@ struct HttpRequest {
   // On a connection that is kept for paths that are answered while all others are taken.
   bool in_reserve = false;
   std::shared_ptr<Charges> charges;  // set with the id
+  const Route* route = nullptr;      // that leads here, once Responder::AnswerHead has looked
 
   // The first field with this name; "" if there is none. REQUIRES: the name is in lower case.
   std::string_view Field(std::string_view name) const {
