@@ -18,6 +18,7 @@ DENIED = {
     "kv": ({"model", "text"}, "the cache knows shapes, not networks"),
     "formats": ({"model", "text"}, "a file yields tensors and metadata"),
     "sampling": ({"model", "kv", "draft", "verify", "text"}, "sampling never knows who calls it"),
+    "calls": ({"model", "kv", "draft", "verify", "text", "kernels"}, "calls of tools are texts, nothing else"),
     "grammar": ({"model", "kv", "draft", "verify", "text", "kernels"}, "grammars are texts and automata, nothing else"),
     "loader": ({"verify", "engine"}, "files are loaded before there are requests"),
     "draft_length": ({"model", "kv", "draft", "verify", "text", "kernels"}, "lengths are chosen from counts and times alone"),
@@ -76,8 +77,8 @@ ISA_SYSTEM = {"cstddef", "cstdint"}
 OPEN_APPS = {"cli": {"lab"}, "train": {"base", "tensor", "kernels", "formats", "text", "kv", "model"}}
 # Headers of src/ that every program may include: small parts that programs share with the library, and that users of the
 # library never include, so they are not installed.
-PROGRAM_HEADERS = {"base/comma_list.h", "base/files/text_file.h", "base/machine/memory_limit.h", "config/nearest_name.h",
-                   "draft/methods.h", "loader/ranks/cluster.h"}
+PROGRAM_HEADERS = {"base/comma_list.h", "base/files/text_file.h", "base/machine/memory_limit.h", "calls/call_format.h", "calls/tool_use.h",
+                   "config/nearest_name.h", "draft/methods.h", "loader/ranks/cluster.h"}
 # What folders of bench/, tests/ and examples/ see besides include/ and themselves: rooms of src/, other folders of
 # tests/, programs of apps/. A folder that is not here sees no more than that.
 OUTSIDE = {

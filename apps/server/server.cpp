@@ -260,7 +260,8 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .totals = totals,
                   .log = log,
                   .overload = overload,
-                  .chat_format = chat_format};
+                  .chat_format = chat_format,
+                  .model_calls = FindModelCalls(requests->engine(), chat_format)};
   FORETOKEN_TRY(const ServeOutcome outcome,
                 Listen(service, engine_options.ranks.get(), bytes, on_listening));
   FORETOKEN_CHECK_OK(requests->Close()->RecordStatus());

@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/overload.h"
 #include "server/request_log.h"
+#include "server/routes/tool_calls.h"
 #include "server/server.h"
 #include "server/totals.h"
 
@@ -28,6 +29,7 @@ struct Service {
   Overload& overload;
 
   const ChatOptions& chat_format;  // how conversations are written
+  const ModelCalls model_calls;
 };
 
 }  // namespace foretoken::server

@@ -50,7 +50,8 @@ NEUTRAL_CHATS = [
 # Fields that change no text, and the name that the notice begins with.
 NOTICED = [({"id_slot": 3}, "id_slot"), ({"n_keep": 8}, "n_keep"), ({"timings_per_token": True}, "timings_per_token"), ({"priority": 5}, "priority"),
            ({"return_token_ids": True}, "return_token_ids"), ({"request_id": "a"}, "request_id"), ({"max_tokens": 100000}, "max_tokens")]
-NOTICED_CHATS = [({"reasoning_effort": "high"}, "reasoning_effort"), ({"tools": [{"type": "function"}], "tool_choice": "none"}, "tools"), ({"tools": [{"type": "function"}]}, "tools")]
+NOTICED_CHATS = [({"reasoning_effort": "high"}, "reasoning_effort"), ({"tools": [{"type": "function"}], "tool_choice": "none"}, "tools"),
+                 ({"tools": [{"type": "retrieval"}]}, "tools")]
 REFUSED = [
     ({"mirostat": 2}, "mirostat", "min_p"), ({"xtc_probability": 0.5}, "xtc_probability", "no such filter"), ({"min_keep": 5}, "min_keep", "best"),
     ({"dynatemp_range": 0.5}, "dynatemp_range", "no such filter"), ({"use_beam_search": True}, "use_beam_search", "no beam search"),
@@ -67,7 +68,7 @@ REFUSED = [
     ({"temprature": 1}, "temprature", "the nearest one is temperature"), ({"frobnicate": 1}, "frobnicate", "no such field; leave it out"),
 ]
 REFUSED_CHATS = [
-    ({"tools": {"type": "function"}}, "tools", "not a list"), ({"tool_choice": "required"}, "tool_choice", "no call can be forced"),
+    ({"tools": {"type": "function"}}, "tools", "not a list"), ({"tool_choice": "required"}, "tool_choice", "there are no tools"),
     ({"continue_final_message": True}, "continue_final_message", "/v1/completions"), ({"chat_template_kwargs": [1]}, "chat_template_kwargs", "object"),
     ({"messages": [{"role": "function", "content": "x"}]}, "messages[0].role", "not a role"),
     ({"messages": [{"role": "user", "content": None}]}, "messages[0].content", "missing"), ({"messages": [{"role": "user"}]}, "messages[0].content", "missing"),

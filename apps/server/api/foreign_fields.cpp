@@ -20,7 +20,7 @@ struct ForeignField {
   Place place = Place::kBoth;
 };
 
-constexpr const char* kNoTools = "models here call no tools; leave it out";
+constexpr const char* kNoTools = "it is OpenAI's older form; use tools and tool_choice";
 constexpr const char* kTextOnly = "models here read and write text; leave it out";
 constexpr const char* kNoThinking = "models here have no such setting; it changes nothing";
 constexpr const char* kOneOrder = "there is one order of filters; leave it out";
@@ -49,7 +49,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"web_search_options", kRefuse, "[]", "nothing is searched; leave it out", Place::kChats},
     {"functions", kRefuse, "[]", kNoTools, Place::kChats},
     {"function_call", kRefuse, "[\"none\", \"auto\"]", kNoTools, Place::kChats},
-    {"parallel_tool_calls", kSilent, "[]", "", Place::kChats},
     {"reasoning_effort", kNotice, "[\"none\"]", kNoThinking, Place::kChats},
     {"reasoning", kNotice, "[]", kNoThinking, Place::kChats},
     {"verbosity", kNotice, "[\"medium\"]", kNoThinking, Place::kChats},

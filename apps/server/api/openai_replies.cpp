@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/openai_replies.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -314,18 +316,84 @@ OrderedJson Base(const ReplyFrame& frame, bool chunk) {
           {"system_fingerprint", std::string("foretoken-") + kVersion}};
 }
 
+// The calls among these parts, which begin with the `next`th call of the choice or go on with the
+// one before it. whole: each with all of its arguments; otherwise as additions to what came before.
+OrderedJson CallsJson(const ReplyFrame& frame, int choice, int next,
+                      std::span<const calls::AnswerPart> parts, bool whole) {
+  using Kind = calls::AnswerPart::Kind;
+  OrderedJson list = OrderedJson::array();
+  const auto add = [&](OrderedJson call, int index) {
+    OrderedJson entry = OrderedJson::object();
+    if (!whole) entry["index"] = index;
+    entry.update(call);
+    list.push_back(std::move(entry));
+  };
+  for (const calls::AnswerPart& part : parts) {
+    if (part.kind == Kind::kName) {
+      const std::string id =
+          fmt::format("call_{}_{}_{}", frame.id.substr(frame.id.find('-') + 1), choice, next);
+      add({{"id", id},
+           {"type", "function"},
+           {"function", {{"name", part.text}, {"arguments", ""}}}},
+          next++);
+    } else if (part.kind == Kind::kArguments) {
+      if (list.empty()) add({{"function", {{"arguments", ""}}}}, next - 1);
+      list.back()["function"]["arguments"].get_ref<std::string&>() += part.text;
+    }
+  }
+  return list;
+}
+
+// The text among these parts; nothing if there is none.
+std::optional<std::string> TextOf(std::span<const calls::AnswerPart> parts) {
+  std::optional<std::string> text;
+  for (const calls::AnswerPart& part : parts)
+    if (part.kind == calls::AnswerPart::Kind::kText) text = text.value_or("") + part.text;
+  return text;
+}
+
+const char* NameOf(FinishReason reason, bool has_calls) {
+  return has_calls && reason == FinishReason::kStop ? "tool_calls" : Name(reason);
+}
+
+OrderedJson MessageJson(const ReplyFrame& frame, const std::string& text, int index,
+                        std::span<const calls::AnswerPart> parts) {
+  OrderedJson message = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
+  if (frame.calls == nullptr) return message;
+  const std::optional<std::string> content = TextOf(parts);
+  OrderedJson calls = CallsJson(frame, index, 0, parts, true);
+  message["content"] =
+      content || calls.empty() ? OrderedJson(content.value_or("")) : OrderedJson(nullptr);
+  if (!calls.empty()) message["tool_calls"] = std::move(calls);
+  return message;
+}
+
+std::vector<calls::AnswerPart> PartsOf(const ReplyFrame& frame, const std::string& text) {
+  std::vector<calls::AnswerPart> parts;
+  if (frame.calls == nullptr) return parts;
+  const auto reader = frame.calls->reader(frame.tools);
+  reader->Read(text, parts);
+  reader->End(parts);
+  return parts;
+}
+
 void AddChoice(const ReplyFrame& frame, const Choice& choice, int index, LongText& text) {
-  text.AddLater([&frame, &choice, index](std::string& out) {
-    const Completion& completion = choice.end.completion;
+  const Completion& completion = choice.end.completion;
+  auto parts = PartsOf(frame, completion.text);
+  const bool has_calls = std::any_of(parts.begin(), parts.end(), [](const auto& part) {
+    return part.kind == calls::AnswerPart::Kind::kName;
+  });
+  text.AddLater([&frame, &choice, index, parts = std::move(parts)](std::string& out) {
+    const std::string& all = choice.end.completion.text;
     OrderedJson json = {{"index", index}};
     if (frame.chat)
-      json["message"] = {{"role", "assistant"}, {"content", completion.text}, {"refusal", nullptr}};
+      json["message"] = MessageJson(frame, all, index, parts);
     else
-      json["text"] = choice.echo.text + completion.text;
+      json["text"] = choice.echo.text + all;
     out += (index > 0 ? "," : "") + Opened(json) + ",\"logprobs\":";
   });
   AddLogprobs(frame, choice, text);
-  text.Add(Closing({{"finish_reason", Name(choice.end.completion.finish_reason)}}));
+  text.Add(Closing({{"finish_reason", NameOf(completion.finish_reason, has_calls)}}));
 }
 
 const char* OriginName(TokenOrigin origin) {
@@ -439,6 +507,12 @@ LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
   OrderedJson json = Base(frame, true);
   OrderedJson choice = PartChoice(frame, part.choice, &part.text, false);
+  if (frame.calls != nullptr) {
+    OrderedJson& delta = choice["delta"] = OrderedJson::object();
+    if (const auto text = TextOf(part.parts)) delta["content"] = *text;
+    OrderedJson calls = CallsJson(frame, part.choice, part.n_calls, part.parts, false);
+    if (!calls.empty()) delta["tool_calls"] = std::move(calls);
+  }
   if (part.round != nullptr && frame.logprobs) {
     std::vector<LogprobOf> tokens;
     for (const RoundToken& token : part.round->tokens)
@@ -479,11 +553,11 @@ LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
   return text;
 }
 
-std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
+std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason, bool has_calls,
                         std::span<const Choice> all) {
   OrderedJson json = Base(frame, true);
   OrderedJson last = PartChoice(frame, choice, nullptr, false);
-  last["finish_reason"] = Name(reason);
+  last["finish_reason"] = NameOf(reason, has_calls);
   json["choices"] = OrderedJson::array({std::move(last)});
   if (frame.include_usage) json["usage"] = nullptr;
   if (!all.empty()) PutStatistics(json, frame, all);

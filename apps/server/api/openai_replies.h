@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "calls/call_format.h"
 #include "foretoken/async_engine.h"
 #include "server/api/api_error.h"
 #include "server/api/long_text.h"
@@ -40,6 +41,8 @@ struct ReplyFrame {
   bool include_usage = false;
   bool trace = false;
   std::vector<std::string> notices;
+  const calls::CallFormat* calls = nullptr;  // of the calls in its answers; null: they have none
+  std::vector<calls::Tool> tools;
 };
 
 // The prompt, if it was asked for.
@@ -69,6 +72,8 @@ struct StreamPart {
   int choice = 0;
   bool first = false;  // the first of its choice: it has the role
   std::string text;
+  std::vector<calls::AnswerPart> parts = {};  // where the frame has calls, in place of the text
+  int n_calls = 0;                            // of the choice, before these
   const RoundRecord* round = nullptr;
   int round_number = 0;         // from 1
   std::size_t text_offset = 0;  // in bytes, of this part's text
@@ -79,8 +84,8 @@ std::string PartJson(const ReplyFrame& frame, const StreamPart& part);
 LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
                    std::vector<TokenLogprobs> logprobs);
 // A choice's last chunk; with `all` (the choices, if this is the last one to end) also the
-// statistics.
-std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason,
+// statistics. has_calls: the choice has called tools.
+std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason, bool has_calls,
                         std::span<const Choice> all);
 std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage);
 

@@ -102,26 +102,9 @@ class CallReader {
     if (fields_.Switch("add_special_tokens", special) && special)
       fields_.Bad("add_special_tokens", "the template writes them already; leave it out",
                   "unsupported_parameter");
-    ReadTools();
+    call_.tools = ReadTools(body_, fields_, call_.notices);
     if (fields_.Object("chat_template_kwargs") != nullptr)
       call_.template_kwargs_json = RawMember(body_, {"chat_template_kwargs"});
-  }
-
-  // The template tells the model of the tools. What the model answers is returned as text.
-  void ReadTools() {
-    const Json* const tools = fields_.Find("tools");
-    const Json* const choice = fields_.Find("tool_choice");
-    const bool none = choice != nullptr && *choice == "none";
-    if (choice != nullptr && !none && *choice != "auto")
-      return fields_.Bad("tool_choice", "no call can be forced; leave it out, or use auto or none",
-                         "unsupported_parameter");
-    if (tools == nullptr || *tools == Json::array()) return;
-    if (!tools->is_array())
-      return fields_.Bad("tools", "it is not a list; give a list of tools, or leave it out");
-    if (!none) call_.tools_json = RawMember(body_, {"tools"});
-    call_.notices.emplace_back(none ? "tools: tool_choice is none, so the model is not told of them"
-                                    : "tools: the template tells the model of them; its calls are "
-                                      "returned as text");
   }
 
   void ReadLength() {
@@ -316,9 +299,9 @@ class CallReader {
       return fields.Bad(name, "it is not a method's name or a list of such; give one");
     SpeculativeOptions options;
     if (const auto set = SetSpeculativeOption(options, kMethodKey, text); !set)
-      return fields.Bad(name, WithoutKey(kMethodKey, set.error().message));
+      return fields.Bad(name, set.error().why());
     const auto config = SpeculativeConfig::Create(options);
-    if (!config) return fields.Bad(name, WithoutKey(kMethodKey, config.error().message));
+    if (!config) return fields.Bad(name, config.error().why());
     out = config->options().method;
   }
 
@@ -327,13 +310,8 @@ class CallReader {
     if (!fields.Text(name, text)) return;
     SpeculativeOptions options;
     if (const auto set = SetSpeculativeOption(options, kStrategyKey, text); !set)
-      return fields.Bad(name, WithoutKey(kStrategyKey, set.error().message));
+      return fields.Bad(name, set.error().why());
     out = options.strategy;
-  }
-
-  // The message already begins with the field's name.
-  static std::string WithoutKey(std::string_view key, const std::string& message) {
-    return message.starts_with(std::string(key) + ": ") ? message.substr(key.size() + 2) : message;
   }
 
   // A prediction adds the method of this name to the others, unless a type is given.

@@ -15,6 +15,7 @@
 #include "foretoken/chat.h"
 #include "foretoken/request.h"
 #include "server/api/api_error.h"
+#include "server/api/tool_fields.h"
 
 namespace foretoken::server {
 
@@ -47,8 +48,8 @@ struct GenerationCall {
   Request request;                    // for every choice, except prompt, seed and id
   // Whether to write the template's last part, which asks for an answer.
   bool add_generation_prompt = true;
-  // As the client wrote them, for the template. Empty: there are none.
-  std::string tools_json, template_kwargs_json;
+  ToolFields tools;
+  std::string template_kwargs_json;   // as the client wrote it, for the template; empty: none
   DryBreakers dry_breakers;           // for Request.sampling.dry.breakers
   std::optional<int> max_tokens;      // absent: as many as fit
   std::optional<std::uint64_t> seed;  // absent: the server chooses one
@@ -68,7 +69,7 @@ struct TokenizeCall {
   std::string content;
   std::vector<ChatMessage> messages;  // instead of the content, for the chat template
   bool add_generation_prompt = true;
-  std::string tools_json, template_kwargs_json;  // as in GenerationCall
+  std::string tools_json, template_kwargs_json;  // as the client wrote them, for the template
   bool add_special = false, parse_special = false, with_pieces = false;
 };
 [[nodiscard]] Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body,

@@ -67,7 +67,7 @@ Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& ca
   if (!call.chat) return std::move(call.prompts);
   ChatOptions format = service.chat_format;
   format.add_generation_prompt = call.add_generation_prompt;
-  format.tools_json = call.tools_json;
+  format.tools_json = call.tools.json;
   format.template_kwargs_json =
       MergedObjects(format.template_kwargs_json, call.template_kwargs_json);
   auto tokens = service.engine.FormatChat(call.messages, format);
@@ -177,7 +177,9 @@ ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
           .logprobs = call.request.logprobs >= 0,
           .echo_logprobs = call.request.prompt_logprobs >= 0,
           .include_usage = call.include_usage,
-          .trace = call.trace};
+          .trace = call.trace,
+          .calls = call.tools.use.tools.empty() ? nullptr : service.model_calls.format,
+          .tools = call.tools.use.tools};
 }
 
 }  // namespace
@@ -190,6 +192,11 @@ HttpResponse RefuseGeneration(const ApiError& error, LogLine& line) {
 
 HttpResponse Generate(Service& service, const HttpRequest& request, GenerationCall call,
                       LogLine& line) {
+  if (call.chat) {
+    auto arranged = WithToolCalls(std::move(call), service.model_calls);
+    if (!arranged) return RefuseGeneration(arranged.error(), line);
+    call = *std::move(arranged);
+  }
   ReplyFrame frame = FrameOf(service, call);
   line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
   if (service.options.log_prompts) LogPrompts(call, line);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "server/net/sse.h"
@@ -13,7 +15,10 @@ class Stream : public GenerationReply {
  public:
   Stream(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame, const LogLine& line)
       : GenerationReply(service, std::move(answer), std::move(frame), line),
-        shown_(answer_->choices().size()) {}
+        shown_(answer_->choices().size()) {
+    if (frame_.calls != nullptr)
+      for (Shown& shown : shown_) shown.calls = frame_.calls->reader(frame_.tools);
+  }
 
   Delivery Take() override {
     Delivery delivery;
@@ -39,6 +44,8 @@ class Stream : public GenerationReply {
     std::size_t text = 0;    // bytes
     std::size_t offset = 0;  // of the next token, in bytes
     int rounds = 0;
+    std::unique_ptr<calls::CallReader> calls = {};  // where the frame has calls
+    int n_calls = 0;
   };
 
   void Show(StreamEvent& event) {
@@ -77,18 +84,32 @@ class Stream : public GenerationReply {
     if (frame_.logprobs)
       for (const RoundToken& token : round.tokens) shown.offset += frame_.piece(token.id).size();
     shown.text += round.text.size();
-    if (round.text.empty() && !frame_.logprobs && !frame_.trace) return;
+    ReadCalls(part, shown, false);
+    const bool empty = frame_.calls != nullptr ? part.parts.empty() : round.text.empty();
+    if (empty && !frame_.logprobs && !frame_.trace) return;
     text_.Add(EventText(PartJson(frame_, part)));
   }
 
-  void ShowEnd(int choice, const Completion& completion, const Shown& shown) {
-    if (shown.text < completion.text.size())
-      text_.Add(EventText(
-          PartJson(frame_, {.choice = choice, .text = completion.text.substr(shown.text)})));
+  void ShowEnd(int choice, const Completion& completion, Shown& shown) {
+    StreamPart rest{.choice = choice,
+                    .text = completion.text.substr(std::min(shown.text, completion.text.size()))};
+    ReadCalls(rest, shown, true);
+    if (frame_.calls != nullptr ? !rest.parts.empty() : !rest.text.empty())
+      text_.Add(EventText(PartJson(frame_, rest)));
     const bool last = answer_->ended();
     text_.Add(
-        EventText(EndPartJson(frame_, choice, completion.finish_reason,
+        EventText(EndPartJson(frame_, choice, completion.finish_reason, shown.n_calls > 0,
                               last ? std::span(answer_->choices()) : std::span<const Choice>())));
+  }
+
+  // Fills in the parts of a text that goes on, or ends.
+  void ReadCalls(StreamPart& part, Shown& shown, bool ends) {
+    if (shown.calls == nullptr) return;
+    part.n_calls = shown.n_calls;
+    shown.calls->Read(part.text, part.parts);
+    if (ends) shown.calls->End(part.parts);
+    for (const calls::AnswerPart& read : part.parts)
+      shown.n_calls += read.kind == calls::AnswerPart::Kind::kName ? 1 : 0;
   }
 
   void Begin(Delivery& delivery) {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/routes/tool_calls.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/api/tools_in_text.h"
+#include "server/routes/answer.h"
+
+namespace foretoken::server {
+namespace {
+
+std::string Written(const Engine& engine, const std::vector<ChatMessage>& messages,
+                    const ChatOptions& format) {
+  auto text = engine.WriteChat(messages, format);
+  return text ? *std::move(text) : std::string();
+}
+
+bool HasCalls(const ChatMessage& message) {
+  return message.role == "tool" || message.members_json.find("\"tool_calls\"") != std::string::npos;
+}
+
+}  // namespace
+
+ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format) {
+  const ChatMessage question{.role = "user", .content = "Hello"};
+  const ChatMessage call{
+      .role = "assistant", .content = "", .members_json = calls::ProbeCallsJson()};
+  const ChatMessage result{
+      .role = "tool",
+      .content = "a result",
+      .members_json = R"({"tool_call_id": "call00001", "name": "probe_tool"})"};
+  ChatOptions with = chat_format;
+  with.tools_json = calls::ProbeToolsJson();
+  const std::string told = Written(engine, {question}, with);
+  if (told.find(calls::kProbeTool) == std::string::npos)
+    return {.told = false, .format = calls::CallFormats().front()};
+  return {.told = true,
+          .format = calls::FormatOf(told + Written(engine, {question, call, result}, with))};
+}
+
+Parsed<GenerationCall> WithToolCalls(GenerationCall call, const ModelCalls& model) {
+  ToolFields& tools = call.tools;
+  // A conversation may have calls of earlier turns without tools for the next one.
+  if (!model.told &&
+      (!tools.json.empty() || std::any_of(call.messages.begin(), call.messages.end(), HasCalls))) {
+    if (!tools.json.empty())
+      call.notices.emplace_back(
+          "tools: the chat template knows none, so a system message tells the model of them");
+    call.messages = WithToolsInText(std::move(call.messages), std::exchange(tools.json, {}));
+  }
+  if (tools.use.tools.empty()) return call;
+  if (model.format == nullptr) {
+    if (tools.use.required)
+      return Refuse(
+          BadField("tool_choice",
+                   "this model writes calls in a form that is not known here, so none can "
+                   "be forced; use auto",
+                   "unsupported_parameter"));
+    call.notices.emplace_back(
+        "tools: this model writes calls in a form that is not known here; they are returned as "
+        "text");
+    tools.use.tools.clear();
+    return call;
+  }
+  std::string& grammar = call.request.sampling.grammar;
+  tools.use.text_grammar = grammar;
+  auto answers = model.format->grammar(tools.use);
+  if (answers) {
+    grammar = std::move(answers->gbnf);
+    for (std::string& notice : answers->notices) call.notices.push_back(std::move(notice));
+    return call;
+  }
+  if (tools.use.required || !grammar.empty() || answers.error().code != ErrorCode::kTooLarge)
+    return Refuse(
+        BadField("tools", answers.error().why(),
+                 answers.error().code == ErrorCode::kTooLarge ? "grammar_too_large" : ""));
+  call.notices.emplace_back(
+      "tools: they make too large a grammar, so calls are not held to their schemas");
+  return call;
+}
+
+}  // namespace foretoken::server

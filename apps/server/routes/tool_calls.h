@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// server/routes/tool_calls.h: how the served model is told of tools, and how it calls them.
+#pragma once
+
+#include "calls/call_format.h"
+#include "foretoken/engine.h"
+#include "server/api/openai_schema.h"
+
+namespace foretoken::server {
+
+// What the server's chat template does with tools.
+struct ModelCalls {
+  bool told = false;  // it writes tools and calls itself; otherwise they are put into texts
+  // The form in which the model calls. Null: the template has one that is not known here, and calls
+  // stay text.
+  const calls::CallFormat* format = nullptr;
+};
+// Found by what the template writes of a conversation with a tool.
+ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format);
+
+// Prepares a chat with tools: its messages and tools as the template takes them, and the grammar of
+// its answers. Errors: a forced call that cannot be held to its tool's schema.
+[[nodiscard]] Parsed<GenerationCall> WithToolCalls(GenerationCall call, const ModelCalls& model);
+
+}  // namespace foretoken::server

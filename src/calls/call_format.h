@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// calls/call_format.h: the forms in which models write calls of tools.
+//
+// A family of models was trained on one form, and its chat template writes calls of earlier turns
+// in it. A form has a grammar, which holds calls to the tools' schemas and leaves other text free, and
+// a reader, which takes them out of an answer while it is made. Each form is a row and has its own
+// file.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calls/tool_use.h"
+#include "foretoken/result.h"
+
+namespace foretoken::calls {
+
+// Reads one answer. What is no call is text; nothing of an answer is lost.
+class CallReader {
+ public:
+  virtual ~CallReader() = default;
+  // The next piece of the answer, however it is divided. Adds what is certain by now: text that may
+  // yet be the beginning of a call waits.
+  virtual void Read(std::string_view text, std::vector<AnswerPart>& parts) = 0;
+  // The answer has ended.
+  virtual void End(std::vector<AnswerPart>& parts) = 0;
+};
+
+// GBNF of whole answers.
+struct AnswerGrammar {
+  std::string gbnf;
+  // Tools whose schema is not followed, each with the reason: their arguments are any object.
+  std::vector<std::string> notices = {};
+};
+
+struct CallFormat {
+  std::string_view name, help;
+  // Whether a template that wrote the probe (below) in this way uses this form.
+  bool (*wrote)(std::string_view conversation);
+  // The tools must outlive the reader.
+  std::unique_ptr<CallReader> (*reader)(const std::vector<Tool>& tools);
+  // Errors: kTooLarge.
+  Result<AnswerGrammar> (*grammar)(const ToolUse& use);
+};
+
+// The first one is used where a template knows no tools.
+std::span<const CallFormat* const> CallFormats();
+
+// A conversation in which a tool is called, to see how a template writes it; JSON as ChatOptions and
+// ChatMessage have it.
+inline constexpr std::string_view kProbeTool = "probe_tool", kProbeKey = "probe_key",
+                                  kProbeValue = "probe value";
+std::string ProbeToolsJson();
+std::string ProbeCallsJson();
+
+// The form that a template uses, from what it wrote of the probe. Null: none that is known.
+const CallFormat* FormatOf(std::string_view conversation);
+
+}  // namespace foretoken::calls

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// calls/marked_text.h: finds a mark in a text that comes in pieces.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace foretoken::calls {
+
+inline bool IsSpace(char c) {
+  return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+// Finds the first occurrence of a mark. What may belong to it, and white space before it, waits.
+class MarkFinder {
+ public:
+  explicit MarkFinder(std::string mark);
+
+  // Reads the next character. True: the mark has ended; then waiting() is the white space that stood
+  // before it. Otherwise the text that has become certain is added to `text`.
+  bool Read(char c, std::string& text);
+  // What waits, which is text if nothing follows; begins anew.
+  std::string Take();
+  const std::string& mark() const { return mark_; }
+
+ private:
+  std::string mark_;
+  std::vector<std::size_t> borders_;  // [n]: the longest proper beginning of the first n + 1
+                                      // characters that also ends them
+  std::size_t matched_ = 0;
+  std::string spaces_;  // before the part of the mark that has been matched
+};
+
+}  // namespace foretoken::calls

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls with a tag for the function and one for each argument, whose value is written as it is:
+// <tool_call><function=f><parameter=key>value</parameter></function></tool_call>
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "calls/answer_grammar.h"
+#include "calls/call_format.h"
+#include "calls/marked_text.h"
+#include "foretoken/structured_output.h"
+#include "grammar/schema/json_tree.h"
+
+namespace foretoken::calls {
+namespace {
+
+using grammar::JsonNode;
+using grammar::JsonTree;
+
+constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>",
+                           kFunction = "<function=", kFunctionEnd = "</function>",
+                           kParameter = "<parameter=", kParameterEnd = "</parameter>";
+
+// A parameter as the schema has it.
+struct Parameter {
+  std::string name, schema;  // JSON
+  bool is_text = true;       // its value is written as it is, not as JSON
+  bool required = false;
+};
+
+std::vector<Parameter> ParametersOf(const Tool& tool) {
+  std::vector<Parameter> parameters;
+  const auto tree = JsonTree::Parse(tool.parameters_json);
+  if (!tree) return parameters;
+  const int properties = tree->Find(JsonTree::kRoot, "properties");
+  const int required = tree->Find(JsonTree::kRoot, "required");
+  if (properties < 0) return parameters;
+  std::set<std::string_view> needed;
+  if (required >= 0)
+    for (const int name : (*tree)[required].children) needed.insert((*tree)[name].text);
+  const JsonNode& all = (*tree)[properties];
+  for (std::size_t i = 0; i < all.keys.size(); ++i) {
+    const int type = tree->Find(all.children[i], "type");
+    Parameter parameter{.name = all.keys[i], .schema = tree->Compact(all.children[i])};
+    if (type >= 0)
+      parameter.is_text =
+          (*tree)[type].kind != JsonNode::Kind::kString || (*tree)[type].text == "string";
+    parameter.required = needed.contains(parameter.name);
+    parameters.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+// The inside of a JSON string.
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      out += '\\', out += c;
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    else
+      out += c;
+  }
+  return out;
+}
+
+class TaggedReader final : public CallReader {
+ public:
+  explicit TaggedReader(const std::vector<Tool>& tools)
+      : tools_(tools), open_(std::string(kOpen)), value_end_(std::string(kParameterEnd)) {}
+
+  void Read(std::string_view text, std::vector<AnswerPart>& parts) override {
+    for (const char c : text) Step(c, parts);
+  }
+
+  void End(std::vector<AnswerPart>& parts) override {
+    std::string waiting = open_.Take();
+    if (called_) waiting.clear();  // white space, or the beginning of another call's mark
+    if (!named_) Add(parts, AnswerPart::Kind::kText, held_ + waiting);
+    held_.clear();
+    named_ = false;
+    at_ = At::kText;
+  }
+
+ private:
+  // kTags: between tags of a call. kValue: in a parameter's value.
+  enum class At { kText, kTags, kValue };
+
+  void Step(char c, std::vector<AnswerPart>& parts) {
+    switch (at_) {
+      case At::kText: {
+        std::string text;
+        if (open_.Read(c, text)) {
+          held_ = open_.Take() + open_.mark();
+          tag_.clear();
+          at_ = At::kTags;
+        }
+        return Add(parts, AnswerPart::Kind::kText, text);
+      }
+      case At::kTags:
+        return ReadTag(c, parts);
+      case At::kValue:
+        return ReadValue(c, parts);
+    }
+  }
+
+  void ReadTag(char c, std::vector<AnswerPart>& parts) {
+    if (!named_) held_ += c;
+    if (tag_.empty() && IsSpace(c)) return;
+    tag_ += c;
+    if (tag_.front() != '<') return Break(parts);
+    if (c != '>') return;
+    const std::string tag = std::exchange(tag_, {});
+    if (!named_ && tag.starts_with(kFunction)) {
+      named_ = called_ = true;
+      held_.clear();
+      n_arguments_ = 0;
+      const std::string name = tag.substr(kFunction.size(), tag.size() - kFunction.size() - 1);
+      Add(parts, AnswerPart::Kind::kName, name);
+      parameters_.clear();
+      for (const Tool& tool : tools_)
+        if (tool.name == name) parameters_ = ParametersOf(tool);
+    } else if (named_ && tag.starts_with(kParameter)) {
+      BeginValue(tag.substr(kParameter.size(), tag.size() - kParameter.size() - 1), parts);
+    } else if (named_ && tag == kFunctionEnd) {
+      Add(parts, AnswerPart::Kind::kArguments, n_arguments_ == 0 ? "{}" : "}");
+    } else if (named_ && tag == kClose) {
+      named_ = false;
+      at_ = At::kText;
+    } else {
+      Break(parts);
+    }
+  }
+
+  // It is no call, or one that does not go on as calls do.
+  void Break(std::vector<AnswerPart>& parts) {
+    Add(parts, AnswerPart::Kind::kText, named_ ? tag_ : held_);
+    held_.clear(), tag_.clear();
+    named_ = false;
+    at_ = At::kText;
+  }
+
+  void BeginValue(const std::string& name, std::vector<AnswerPart>& parts) {
+    at_ = At::kValue;
+    is_text_ = true;
+    for (const Parameter& parameter : parameters_)
+      if (parameter.name == name) is_text_ = parameter.is_text;
+    Add(parts, AnswerPart::Kind::kArguments,
+        fmt::format("{}\"{}\": {}", n_arguments_++ == 0 ? "{" : ", ", Escaped(name),
+                    is_text_ ? "\"" : ""));
+    first_ = true;
+    value_.clear();
+  }
+
+  // One line break belongs to the tag before the value, and one to the tag behind it.
+  void ReadValue(char c, std::vector<AnswerPart>& parts) {
+    if (std::exchange(first_, false) && c == '\n') return;
+    std::string text;
+    const bool ended = value_end_.Read(c, text);
+    if (ended) {
+      std::string spaces = value_end_.Take();
+      if (spaces.ends_with('\n')) spaces.pop_back();
+      text += spaces;
+    }
+    if (is_text_)
+      Add(parts, AnswerPart::Kind::kArguments, Escaped(text));
+    else
+      value_ += text;
+    if (!ended) return;
+    // A value that is no JSON is a text.
+    if (is_text_)
+      Add(parts, AnswerPart::Kind::kArguments, "\"");
+    else
+      Add(parts, AnswerPart::Kind::kArguments,
+          JsonTree::Parse(value_) ? value_ : '"' + Escaped(value_) + '"');
+    at_ = At::kTags;
+  }
+
+  const std::vector<Tool>& tools_;
+  MarkFinder open_, value_end_;
+  At at_ = At::kText;
+  bool named_ = false, called_ = false;  // the call at hand has its name; there was a call
+  std::string held_, tag_;
+  std::vector<Parameter> parameters_;  // of the call
+  int n_arguments_ = 0;
+  bool is_text_ = true, first_ = false;
+  std::string value_;  // of JSON
+};
+
+// A value's rule: its text until the tag's end, which it includes.
+std::string ValueGrammar(const Parameter& parameter, const std::string& prefix,
+                         std::vector<std::string>& notices, const Tool& tool) {
+  const std::string end = Quoted("\n</parameter>\n");
+  if (parameter.is_text) {
+    const auto schema = JsonTree::Parse(parameter.schema);
+    const int values = schema ? schema->Find(JsonTree::kRoot, "enum") : -1;
+    if (values < 0)
+      return TextUntil(prefix + "text", "\n</parameter>\n", "\"\"", false) +
+             fmt::format("{}value ::= {}text-0\n", prefix, prefix);
+    std::string ways;
+    for (const int value : (*schema)[values].children)
+      ways += (ways.empty() ? "" : " | ") + Quoted((*schema)[value].text);
+    return fmt::format("{}value ::= ({}) {}\n", prefix, ways, end);
+  }
+  std::string rules = ArgumentsGrammar({tool.name, parameter.schema}, prefix, notices);
+  return rules + fmt::format("{}value ::= {}root {}\n", prefix, prefix, end);
+}
+
+Result<AnswerGrammar> TaggedAnswer(const ToolUse& use) {
+  AnswerGrammar grammar;
+  const std::string close = Quoted("</tool_call>"), open = Quoted(kOpen);
+  const std::string one = fmt::format("ws call ws {}", close);
+  grammar.gbnf = fmt::format("calls ::= {}{}\n", one,
+                             use.several ? fmt::format(" (ws {} {})*", open, one) : "");
+  if (use.required)
+    grammar.gbnf += fmt::format("root ::= {} calls\n", open);
+  else if (!use.text_grammar.empty())
+    grammar.gbnf +=
+        fmt::format("root ::= {} calls | text-root\n", open) + Prefixed(use.text_grammar, "text-");
+  else
+    grammar.gbnf += "root ::= free-0\n" + TextUntil("free", kOpen, "calls", true);
+  std::string calls = "call ::=", rules;
+  for (std::size_t i = 0; i < use.tools.size(); ++i) {
+    const Tool& tool = use.tools[i];
+    calls += fmt::format("{}t{}-call", i == 0 ? " " : " | ", i);
+    std::string body;
+    const std::vector<Parameter> parameters = ParametersOf(tool);
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      const std::string prefix = fmt::format("t{}-p{}-", i, p);
+      rules += ValueGrammar(parameters[p], prefix, grammar.notices, tool);
+      FORETOKEN_CHECK_OK(CheckSize(rules));
+      body += fmt::format(" ({} {}value){}",
+                          Quoted(fmt::format("<parameter={}>\n", parameters[p].name)), prefix,
+                          parameters[p].required ? "" : "?");
+    }
+    rules +=
+        fmt::format("t{}-call ::= {}{} {}\n", i, Quoted(fmt::format("<function={}>\n", tool.name)),
+                    body, Quoted(kFunctionEnd));
+  }
+  grammar.gbnf += calls + "\nws ::= [ \\n]?\n" + rules;
+  return Checked(std::move(grammar));
+}
+
+}  // namespace
+
+extern const CallFormat kTaggedFormat = {
+    .name = "qwen-coder",
+    .help = "a tag for the function and one for each argument: Qwen3-Coder, Qwen 3.5, Nemotron 3",
+    .wrote = [](std::string_view text) { return text.find(kFunction) != text.npos; },
+    .reader = [](const std::vector<Tool>& tools) -> std::unique_ptr<CallReader> {
+      return std::make_unique<TaggedReader>(tools);
+    },
+    .grammar = TaggedAnswer};
+
+}  // namespace foretoken::calls

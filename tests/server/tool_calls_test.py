@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of tools: what a model that answers by a grammar calls is a call in the reply, whole and streamed, with every drafter and without; what a template
+tells the model; conversations that have calls. The bundled models know no tools, so calls are forced, or invited by a bias.
+
+usage: tool_calls_test.py FORETOKEN MODELS
+"""
+import json
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+from server_testing import Server
+
+PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
+CHATS = "/v1/chat/completions"
+MESSAGE = {"role": "user", "content": "Is Rome warm?"}
+SCHEMAS = {  # short, for a context of 512
+    "weather": {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}, "unit": {"enum": ["C", "F"]}}, "required": ["city"]},
+    "now": {"type": "object", "additionalProperties": False},
+    "add": {"type": "object", "properties": {"n": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 1, "maxItems": 3}}, "required": ["n"]},
+}
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in SCHEMAS.items()]
+HERMES = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}\n<tool_call>\n{{ c.function | tojson }}\n"
+          "</tool_call>{% endfor %}<|im_end|>\n{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}")
+CODER = ("{% for m in messages %}{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}\n<tool_call>\n<function={{ c.function.name }}>\n"
+         "{% for k, v in c.function.arguments | items %}<parameter={{ k }}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}\n"
+         "{% endfor %}{{ tools | tojson if tools }}")
+LLAMA = ('{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{"name": "{{ c.function.name }}", "parameters": {{ c.function.arguments | tojson }}}'
+         "{% endfor %}\n{% endfor %}{{ tools | tojson if tools }}")
+NEMOTRON = ("{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<TOOLCALL>[{{ c.function | tojson }}]</TOOLCALL>{% endfor %}\n{% endfor %}"
+            "{{ tools | tojson if tools }}")
+TEMPLATES = {"": None, "hermes": HERMES, "qwen-coder": CODER, "llama": LLAMA, "nemotron": NEMOTRON}
+
+
+def together(chunks):
+    """The message that a stream's deltas make, as OpenAI's clients put it together."""
+    message, reason = {"content": None, "tool_calls": []}, None
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            delta = choice["delta"]
+            if delta.get("content"):
+                message["content"] = (message["content"] or "") + delta["content"]
+            for call in delta.get("tool_calls", []):
+                calls = message["tool_calls"]
+                if call["index"] == len(calls):
+                    calls.append({"id": call["id"], "type": call["type"], "function": dict(call["function"])})
+                else:
+                    assert call["index"] == len(calls) - 1, call
+                    calls[-1]["function"]["arguments"] += call["function"]["arguments"]
+            reason = choice["finish_reason"] or reason
+    return message, reason
+
+
+class ToolCalls(unittest.TestCase):
+    def serve(self, template=None, *flags):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            if template:
+                file.write(template)
+                file.flush()
+                flags += ("--chat-template-file", file.name)
+            server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", *(flags if flags else ("--spec-type", "none")))
+        self.addCleanup(server.__exit__)
+        return server
+
+    def check(self, message, names=SCHEMAS):
+        """Every call has a name, an id of its own, and arguments that its schema allows."""
+        calls = message["tool_calls"]
+        self.assertEqual(len({call["id"] for call in calls}), len(calls))
+        for call in calls:
+            self.assertEqual(call["type"], "function")
+            name = call["function"]["name"]
+            self.assertIn(name, names)
+            arguments = json.loads(call["function"]["arguments"])
+            if jsonschema:
+                jsonschema.validate(arguments, SCHEMAS[name])
+
+    def test_forced_calls_are_calls_of_the_reply_in_every_form(self):
+        for form, template in TEMPLATES.items():
+            server = self.serve(template, "--spec-type", "none")
+            for seed in range(6):
+                body = {"messages": [MESSAGE], "tools": TOOLS[1:], "tool_choice": "required", "parallel_tool_calls": False, "temperature": 1,
+                        "seed": seed}
+                with self.subTest(form=form, seed=seed):
+                    whole = server.post(CHATS, body)["choices"][0]
+                    self.assertEqual(whole["finish_reason"], "tool_calls")
+                    self.assertIsNone(whole["message"]["content"])
+                    self.assertEqual(len(whole["message"]["tool_calls"]), 1)
+                    self.check(whole["message"])
+                    message, reason = together(server.stream(CHATS, body))
+                    self.assertEqual(reason, "tool_calls")
+                    self.assertEqual([call["function"] for call in message["tool_calls"]], [call["function"] for call in whole["message"]["tool_calls"]])
+                    self.assertIsNone(message["content"])
+
+    def test_a_named_tool_is_the_one_that_is_called(self):
+        server = self.serve()
+        for choice in ({"type": "function", "function": {"name": "add"}}, {"type": "function", "name": "add"},
+                       {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "add"}}]}}):
+            message = server.post(CHATS, {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": choice, "parallel_tool_calls": False})["choices"][0]["message"]
+            self.assertEqual({call["function"]["name"] for call in message["tool_calls"]}, {"add"})
+            self.check(message)
+
+    def test_drafts_change_no_call(self):
+        drafters = {"plain": ("--spec-type", "none"), "draft model": ("-md", DRAFT), "lookups": ("--spec-type", "ngram,suffix"), "grammar": ("--spec-type", "grammar"),
+                    "head": ("-md", os.path.join(MODELS, "tales-9m-mtp-q8_0.gguf")), "eagle": ("-md", os.path.join(MODELS, "tales-9m-eagle-q8_0.gguf"))}
+        answers = {}
+        for name, flags in drafters.items():
+            server = self.serve(None, *flags, *(("--verify", "sample-match", "--lookahead", "fixed", "--num-speculative-tokens", "4") if name != "plain" else ()))
+            for seed in range(8):
+                body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": "required" if seed % 2 else "auto", "temperature": seed % 3 / 2, "seed": seed, "max_tokens": 120,
+                        "logit_bias": {str(token): 8 for token in server.post("/tokenize", {"content": "<tool_call>"})["tokens"]} if seed % 2 == 0 else {}}
+                choice = server.post(CHATS, body)["choices"][0]
+                for call in choice["message"].get("tool_calls", []):
+                    call.pop("id")
+                answers.setdefault(seed, {})[name] = choice
+        for seed, by_drafter in answers.items():
+            for name, choice in by_drafter.items():
+                self.assertEqual(choice, by_drafter["plain"], (seed, name))
+
+    def test_text_is_free_until_a_call_begins(self):
+        server = self.serve()
+        body = {"messages": [MESSAGE], "max_tokens": 24, "temperature": 0}
+        whole = server.post(CHATS, {**body, "tools": TOOLS})["choices"][0]
+        self.assertEqual(whole["finish_reason"], "length")
+        self.assertNotIn("tool_calls", whole["message"])
+        self.assertTrue(whole["message"]["content"])
+        message, reason = together(server.stream(CHATS, {**body, "tools": TOOLS}))
+        self.assertEqual((message["content"], reason), (whole["message"]["content"], "length"))
+
+    def test_calls_that_the_length_cuts_are_what_came(self):
+        server = self.serve()
+        body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": "required", "seed": 1, "temperature": 1}
+        all_of_it = json.dumps(server.post(CHATS, {**body, "max_tokens": 100})["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])
+        for n in range(1, 40, 3):
+            choice = server.post(CHATS, {**body, "max_tokens": n})["choices"][0]
+            message, reason = together(server.stream(CHATS, {**body, "max_tokens": n}))
+            self.assertEqual(reason, choice["finish_reason"])
+            self.assertEqual([call["function"] for call in message["tool_calls"]], [call["function"] for call in choice["message"].get("tool_calls", [])])
+            self.assertEqual(message["content"] or "", choice["message"]["content"] or "")
+            for call in choice["message"].get("tool_calls", [])[:1]:
+                self.assertTrue(all_of_it.startswith(json.dumps(call["function"]["arguments"])[:-1]))
+
+    def test_every_choice_has_its_own_calls(self):
+        server = self.serve()
+        body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False, "n": 3, "temperature": 1.5, "seed": 2}
+        choices = server.post(CHATS, body)["choices"]
+        ids = [call["id"] for choice in choices for call in choice["message"]["tool_calls"]]
+        self.assertEqual(len(set(ids)), len(ids))
+        for choice in choices:
+            self.check(choice["message"])
+
+    def test_an_answer_may_have_a_form_of_its_own_beside_calls(self):
+        server = self.serve()
+        body = {"messages": [MESSAGE], "tools": TOOLS, "guided_choice": ["yes", "no"], "max_tokens": 100}
+        choice = server.post(CHATS, body)["choices"][0]
+        self.assertTrue(choice["message"].get("tool_calls") or choice["message"]["content"] in ("yes", "no"), choice)
+        self.check({"tool_calls": [], **choice["message"]})
+
+    def test_conversations_with_calls_are_written_for_templates_that_know_none(self):
+        server = self.serve("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
+        call = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
+        messages = [{"role": "system", "content": "Be brief."}, MESSAGE, {"role": "assistant", "content": None, "tool_calls": [call]},
+                    {"role": "tool", "tool_call_id": "a", "content": "31"}]
+        reply = server.post(CHATS, {"messages": messages, "tools": TOOLS[:1], "max_tokens": 1})
+        written = ("[system] Be brief.\n\n# Tools\n\nYou may call these functions:\n<tools>\n" + json.dumps(TOOLS[0]) +
+                   "\n</tools>\n\nTo call one, write:\n<tool_call>\n"
+                   '{"name": <name>, "arguments": <object>}\n</tool_call>\n[user] ' + MESSAGE["content"] +
+                   '\n[assistant] <tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>\n[user] <tool_response>\n31\n</tool_response>\n')
+        self.assertEqual(reply["usage"]["prompt_tokens"], len(server.post("/tokenize", {"content": written, "add_special": True})["tokens"]))
+        self.assertIn("system message", " ".join(reply["notices"]))
+
+    def test_schemas_that_are_not_followed_are_named(self):
+        server = self.serve()
+        odd = {"type": "function", "function": {"name": "odd", "parameters": {"type": "object", "not": {}}}}
+        custom = {"type": "custom", "custom": {"name": "c"}}
+        reply = server.post(CHATS, {"messages": [MESSAGE], "tools": [odd, custom], "tool_choice": "required", "max_tokens": 60})
+        notices = " ".join(reply["notices"])
+        self.assertIn("the arguments of odd may be any object", notices)
+        self.assertIn('those of type "custom" are left out', notices)
+
+    def test_bad_tools_are_refused_by_name(self):
+        server = self.serve()
+        twice = [TOOLS[0], TOOLS[0]]
+        for fields, param, why in (({"tools": [1]}, "tools[0]", "not an object"), ({"tools": [{"type": "function", "function": {}}]}, "tools[0]", "no name"),
+                                   ({"tools": twice}, "tools[1]", "another tool has its name"),
+                                   ({"tools": [{"type": "function", "function": {"name": "f", "parameters": [1]}}]}, "tools[0]", "not a JSON Schema"),
+                                   ({"tools": TOOLS, "tool_choice": "sometimes"}, "tool_choice", "not a choice"), ({"tool_choice": "required"}, "tool_choice", "no tools"),
+                                   ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice", "none of the tools"),
+                                   ({"tools": TOOLS * 400}, "tools", "are more than 1024")):
+            status, _, data = server.send("POST", CHATS, {"messages": [MESSAGE], "max_tokens": 1, **fields})
+            error = json.loads(data)["error"]
+            self.assertEqual((status, error["param"]), (400, param), error)
+            self.assertRegex(error["message"], re.escape(why))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
