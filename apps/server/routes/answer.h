@@ -12,6 +12,7 @@
 #include "foretoken/event_stream.h"
 #include "server/api/api_error.h"
 #include "server/api/openai_replies.h"
+#include "server/api/reply_writer.h"
 #include "server/net/http.h"
 #include "server/service.h"
 
@@ -73,7 +74,8 @@ constexpr std::size_t kAtOnce = 32 << 10;
 // its head, or 499 if its client went before it had one.
 class GenerationReply : public LaterReply {
  public:
-  GenerationReply(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame, LogLine line);
+  GenerationReply(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame,
+                  std::unique_ptr<ReplyWriter> writer, LogLine line);
   ~GenerationReply() override;
   GenerationReply(const GenerationReply&) = delete;
   GenerationReply& operator=(const GenerationReply&) = delete;
@@ -95,6 +97,7 @@ class GenerationReply : public LaterReply {
   Service& service_;
   const std::unique_ptr<Answer> answer_;
   const ReplyFrame frame_;
+  const std::unique_ptr<ReplyWriter> writer_;
 
  private:
   LogLine line_;
@@ -103,9 +106,11 @@ class GenerationReply : public LaterReply {
 
 // Sends everything at its end.
 std::shared_ptr<LaterReply> WholeReply(Service& service, std::unique_ptr<Answer> answer,
-                                       ReplyFrame frame, const LogLine& line);
-// Sends server-sent events. The first event decides the status, so that a refusal has its own.
+                                       ReplyFrame frame, std::unique_ptr<ReplyWriter> writer,
+                                       const LogLine& line);
+// Sends a stream. The first event decides the status, so that a refusal has its own.
 std::shared_ptr<LaterReply> StreamReply(Service& service, std::unique_ptr<Answer> answer,
-                                        ReplyFrame frame, const LogLine& line);
+                                        ReplyFrame frame, std::unique_ptr<ReplyWriter> writer,
+                                        const LogLine& line);
 
 }  // namespace foretoken::server

@@ -7,9 +7,8 @@ namespace foretoken::server {
 namespace {
 
 HttpResponse ChatCompletions(Service& service, const HttpRequest& request, LogLine& line) {
-  auto call = ParseChatCall(request.body, service.limits);
-  if (!call) return RefuseGeneration(call.error(), line);
-  return Generate(service, request, *std::move(call), line);
+  return Generate(service, request, ParseChatCall(request.body, service.limits), OpenAiWriter(),
+                  line);
 }
 
 }  // namespace

@@ -182,39 +182,41 @@ ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
           .tools = call.tools.use.tools};
 }
 
-}  // namespace
-
-HttpResponse RefuseGeneration(const ApiError& error, LogLine& line) {
+// The error as a response; also written into the log line.
+HttpResponse Refused(const ApiError& error, ReplyWriter& writer, LogLine& line) {
   line.Add("error", NameOf(error));
   if (!error.param.empty()) line.Add("param", error.param);
-  return ErrorResponse(error);
+  HttpResponse response = ErrorResponse(error);
+  response.body = writer.Refusal(error);
+  return response;
 }
 
-HttpResponse Generate(Service& service, const HttpRequest& request, GenerationCall call,
-                      LogLine& line) {
-  if (call.chat) {
-    auto arranged = WithToolCalls(std::move(call), service.model_calls);
-    if (!arranged) return RefuseGeneration(arranged.error(), line);
-    call = *std::move(arranged);
-  }
+}  // namespace
+
+HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<GenerationCall> parsed,
+                      std::unique_ptr<ReplyWriter> writer, LogLine& line) {
+  const auto refuse = [&](const ApiError& error) { return Refused(error, *writer, line); };
+  if (parsed && parsed->chat) parsed = WithToolCalls(*std::move(parsed), service.model_calls);
+  if (!parsed) return refuse(parsed.error());
+  GenerationCall& call = *parsed;
   ReplyFrame frame = FrameOf(service, call);
   line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
   if (service.options.log_prompts) LogPrompts(call, line);
   call.request.cache_salt = SaltOf(service, request, call.request.cache_salt);
   const auto arrived = std::chrono::steady_clock::now();
   auto prepared = PrepareAll(service, *request.charges, call);
-  if (!prepared) return RefuseGeneration(prepared.error(), line);
+  if (!prepared) return refuse(prepared.error());
   const int n_more = static_cast<int>(prepared->choices.size()) - 1;
   for (Quota::Share& share : request.charges->shares)
-    if (!share.Grow(n_more)) return RefuseGeneration(TooManyRequests(), line);
+    if (!share.Grow(n_more)) return refuse(TooManyRequests());
   frame.notices = std::move(call.notices);
   auto events = service.requests.Submit(std::move(prepared->choices),
                                         OptionsOf(service, *request.charges, call, arrived));
-  if (!events) return RefuseGeneration(NotTaken(events.error()), line);
+  if (!events) return refuse(NotTaken(events.error()));
   auto answer = std::make_unique<Answer>(
       service, *std::move(events), Answer::Setting{call.chat, call.n, std::move(prepared->echoes)});
   const auto reply = call.stream ? StreamReply : WholeReply;
-  return {.later = reply(service, std::move(answer), std::move(frame), line)};
+  return {.later = reply(service, std::move(answer), std::move(frame), std::move(writer), line)};
 }
 
 }  // namespace foretoken::server

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/generation.h: what both generation endpoints do: prompts to tokens, jobs to the
+// server/routes/generation.h: what all generation endpoints do: prompts to tokens, jobs to the
 // engine, events to an answer.
 #pragma once
 
+#include <memory>
+
 #include "server/api/openai_schema.h"
+#include "server/api/reply_writer.h"
 #include "server/net/http.h"
 #include "server/service.h"
 
 namespace foretoken::server {
 
-HttpResponse Generate(Service& service, const HttpRequest& request, GenerationCall call,
-                      LogLine& line);
-// The error as a response; also written into the log line.
-HttpResponse RefuseGeneration(const ApiError& error, LogLine& line);
+// call: what the endpoint has read of the body. The writer gives all replies their form, errors too.
+HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<GenerationCall> call,
+                      std::unique_ptr<ReplyWriter> writer, LogLine& line);
 
 }  // namespace foretoken::server

@@ -17,7 +17,7 @@ class Whole : public GenerationReply {
     Delivery delivery;
     if (!has_head()) {
       delivery.head = Head({});
-      text_ = ReplyText(frame_, answer_->choices(), answer_->n_per_prompt());
+      text_ = writer_->Whole(frame_, answer_->choices(), answer_->n_per_prompt());
     }
     text_.Write(kAtOnce, delivery.bytes);
     delivery.ended = text_.ended();
@@ -32,10 +32,11 @@ class Whole : public GenerationReply {
 }  // namespace
 
 GenerationReply::GenerationReply(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame,
-                                 LogLine line)
+                                 std::unique_ptr<ReplyWriter> writer, LogLine line)
     : service_(service),
       answer_(std::move(answer)),
       frame_(std::move(frame)),
+      writer_(std::move(writer)),
       line_(std::move(line)) {}
 
 GenerationReply::~GenerationReply() {
@@ -59,13 +60,16 @@ HttpResponse GenerationReply::Head(HttpResponse head) {
 
 Delivery GenerationReply::Refusal() {
   HttpResponse response = ErrorResponse(answer_->failure());
-  std::string body = std::exchange(response.body, {});
+  response.body.clear();
+  std::string body = writer_->Refusal(answer_->failure());
   return {.head = Head(std::move(response)), .bytes = std::move(body), .ended = true};
 }
 
 std::shared_ptr<LaterReply> WholeReply(Service& service, std::unique_ptr<Answer> answer,
-                                       ReplyFrame frame, const LogLine& line) {
-  return std::make_shared<Whole>(service, std::move(answer), std::move(frame), line);
+                                       ReplyFrame frame, std::unique_ptr<ReplyWriter> writer,
+                                       const LogLine& line) {
+  return std::make_shared<Whole>(service, std::move(answer), std::move(frame), std::move(writer),
+                                 line);
 }
 
 }  // namespace foretoken::server

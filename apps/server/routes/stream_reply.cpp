@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "server/net/sse.h"
 #include "server/router.h"
 #include "server/routes/answer.h"
 
@@ -13,8 +12,9 @@ namespace {
 // An answer as events. All rounds that are ready when the connection can take more go out together.
 class Stream : public GenerationReply {
  public:
-  Stream(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame, const LogLine& line)
-      : GenerationReply(service, std::move(answer), std::move(frame), line),
+  Stream(Service& service, std::unique_ptr<Answer> answer, ReplyFrame frame,
+         std::unique_ptr<ReplyWriter> writer, const LogLine& line)
+      : GenerationReply(service, std::move(answer), std::move(frame), std::move(writer), line),
         shown_(answer_->choices().size()) {
     if (frame_.calls != nullptr)
       for (Shown& shown : shown_) shown.calls = frame_.calls->reader(frame_.tools);
@@ -55,7 +55,7 @@ class Stream : public GenerationReply {
     // Log-probabilities of the prompt are known after the prefill.
     if (event.kind == StreamEvent::Kind::kBegun && !frame_.echo_logprobs &&
         (frame_.chat || !known.echo.text.empty()))
-      text_.Add(EchoParts(frame_, choice, known.echo, {}));
+      text_.Add(writer_->Begin(frame_, choice, known.echo, {}));
     if (event.kind == StreamEvent::Kind::kRound) {
       if (shown.rounds == 0) ShowEcho(choice, std::move(event.round.prompt_logprobs), shown);
       ShowRound(event, shown);
@@ -70,7 +70,7 @@ class Stream : public GenerationReply {
   void ShowEcho(int choice, std::vector<TokenLogprobs> logprobs, Shown& shown) {
     if (!frame_.echo_logprobs) return;
     const Echo& echo = answer_->choices()[static_cast<std::size_t>(choice)].echo;
-    text_.Add(EchoParts(frame_, choice, echo, std::move(logprobs)));
+    text_.Add(writer_->Begin(frame_, choice, echo, std::move(logprobs)));
     shown.offset = echo.text.size();
   }
 
@@ -87,7 +87,7 @@ class Stream : public GenerationReply {
     ReadCalls(part, shown, false);
     const bool empty = frame_.calls != nullptr ? part.parts.empty() : round.text.empty();
     if (empty && !frame_.logprobs && !frame_.trace) return;
-    text_.Add(EventText(PartJson(frame_, part)));
+    text_.Add(writer_->Part(frame_, part));
   }
 
   void ShowEnd(int choice, const Completion& completion, Shown& shown) {
@@ -95,11 +95,10 @@ class Stream : public GenerationReply {
                     .text = completion.text.substr(std::min(shown.text, completion.text.size()))};
     ReadCalls(rest, shown, true);
     if (frame_.calls != nullptr ? !rest.parts.empty() : !rest.text.empty())
-      text_.Add(EventText(PartJson(frame_, rest)));
+      text_.Add(writer_->Part(frame_, rest));
     const bool last = answer_->ended();
-    text_.Add(
-        EventText(EndPartJson(frame_, choice, completion.finish_reason, shown.n_calls > 0,
-                              last ? std::span(answer_->choices()) : std::span<const Choice>())));
+    text_.Add(writer_->End(frame_, choice, completion, shown.n_calls > 0,
+                           last ? std::span(answer_->choices()) : std::span<const Choice>()));
   }
 
   // Fills in the parts of a text that goes on, or ends.
@@ -113,19 +112,16 @@ class Stream : public GenerationReply {
   }
 
   void Begin(Delivery& delivery) {
-    delivery.head = Head({.content_type = kEventStream,
+    delivery.head = Head({.content_type = writer_->stream_type(),
                           .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
   }
 
-  void Finish() {
-    if (frame_.include_usage) text_.Add(EventText(UsagePartJson(frame_, answer_->usage())));
-    text_.Add(LastEvent());
-  }
+  void Finish() { text_.Add(writer_->Finish(frame_, answer_->usage())); }
 
   // If the status has already left, the error is an event.
   Delivery Fail(Delivery delivery) {
     if (!has_head()) return Refusal();
-    delivery.bytes += EventText(ErrorJson(answer_->failure())) + LastEvent();
+    delivery.bytes += writer_->Failure(answer_->failure());
     delivery.ended = true;
     return delivery;
   }
@@ -137,8 +133,10 @@ class Stream : public GenerationReply {
 }  // namespace
 
 std::shared_ptr<LaterReply> StreamReply(Service& service, std::unique_ptr<Answer> answer,
-                                        ReplyFrame frame, const LogLine& line) {
-  return std::make_shared<Stream>(service, std::move(answer), std::move(frame), line);
+                                        ReplyFrame frame, std::unique_ptr<ReplyWriter> writer,
+                                        const LogLine& line) {
+  return std::make_shared<Stream>(service, std::move(answer), std::move(frame), std::move(writer),
+                                  line);
 }
 
 }  // namespace foretoken::server
