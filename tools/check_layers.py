@@ -89,7 +89,7 @@ OUTSIDE = {
     "tests/compare": {"formats", "text"},
     "tests/counts": {"base", "tensor", "kernels"},
     "tests/fixtures": {"base", "tensor", "formats"},
-    "tests/fuzz": {"attack", "base", "formats", "text", "grammar", "server"},
+    "tests/fuzz": {"attack", "base", "calls", "formats", "text", "grammar", "server"},
     "tests/lossless": {"formats", "kernels", "grammar", "fixtures", "oracle"},
     "tests/memory": {"fixtures"},
     "tests/ranks": {"base", "comm", "tensor", "kernels", "formats", "kv", "model", "loader", "fixtures"},

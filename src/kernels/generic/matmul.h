@@ -249,7 +249,7 @@ struct QuantisedProduct {
   static constexpr int kLongRows = Core::template kRows<Type> < 4 ? Core::template kRows<Type> : 4;
 
   static constexpr int kRows = Core::template kRows<Type>;
-  static consteval int LoneRows() {
+  static constexpr int LoneRows() {
     if constexpr (requires { Core::template kLoneRows<Type>; })
       return Core::template kLoneRows<Type>;
     else
