@@ -67,7 +67,7 @@ BAD_COMPLETIONS = [
     ({"response_format": {"type": "xml"}}, "response_format", "json_schema"), ({"grammar": "root ="}, "grammar", "line 1"),
     ({"prediction": "text"}, "prediction", "not an object"), ({"prediction": {"type": "x", "content": "a"}}, "prediction.type", "content"),
     ({"prediction": {"type": "content"}}, "prediction.content", "missing"), ({"speculative": 3}, "speculative", "not an object"),
-    ({"speculative": {"type": "magic"}}, "speculative.type", "magic"), ({"speculative": {"type": "eagle"}}, "speculative", "eagle"),
+    ({"speculative": {"type": "magic"}}, "speculative.type", "magic"), ({"speculative": {"type": "eagle"}}, "speculative.type", "eagle"),
     ({"speculative": {"num_speculative_tokens": 65}}, "speculative.num_speculative_tokens", "not in [0, 64]"),
     ({"speculative": {"p_min": 2}}, "speculative.p_min", "not in"), ({"speculative": {"n_min": 65}}, "speculative.n_min", "not in [0, 64]"),
     ({"speculative": {"n_min": 3, "num_speculative_tokens": 2}}, "speculative.n_min", "3 is more than the 2"),
@@ -422,7 +422,7 @@ class OneServer(unittest.TestCase):
         self.assert_error(self.server.send("GET", "/v1/completions"), 405, None, "use POST")
         self.assert_error(self.server.send("POST", "/v1/completions", GOOD, {"Content-Type": "multipart/form-data; boundary=x"}), 415, None, "form")
         refused = {**GOOD, "stream": True, "speculative": {"type": "eagle"}}
-        self.assert_error(self.server.send("POST", "/v1/completions", refused), 400, "speculative", "eagle")
+        self.assert_error(self.server.send("POST", "/v1/completions", refused), 400, "speculative.type", "eagle")
         refused = {**GOOD, "stream": True, "speculative": {"strategy": "residual", "type": "suffix"}}
         self.assert_error(self.server.send("POST", "/v1/completions", refused), 400, "speculative.strategy", "suffix reports none")
 

@@ -52,6 +52,9 @@ ApiError OfEngine(const Error& of_library, bool chat) {
   if (error.code == ErrorCode::kInvalidFile)  // the request is not to blame
     return {.status = 500, .message = error.message, .type = "server_error", .code = "model_error"};
   ApiError api{.message = error.message, .param = FieldOf(error.field, chat)};
+  // In the client's words.
+  if (api.param != error.field && error.message.starts_with(error.field))
+    api = BadField(api.param, error.why());
   if (error.code == ErrorCode::kTooLarge)
     api.code = error.field == "grammar" ? "grammar_too_large" : "context_length_exceeded";
   return api;
