@@ -21,10 +21,10 @@ struct ToolUse {
   std::string text_grammar = {};  // GBNF of an answer without calls; empty: any text
 };
 
-// An answer in order: text, and calls, each of which begins with its name and goes on with its
-// arguments, a JSON object, in one part or several.
+// An answer in order: thoughts, text, and calls, each of which begins with its name and goes on with
+// its arguments, a JSON object, in one part or several.
 struct AnswerPart {
-  enum class Kind { kText, kName, kArguments };
+  enum class Kind { kText, kName, kArguments, kThought };
   Kind kind = Kind::kText;
   std::string text;
 

@@ -50,7 +50,7 @@ NEUTRAL_CHATS = [
 # Fields that change no text, and the name that the notice begins with.
 NOTICED = [({"id_slot": 3}, "id_slot"), ({"n_keep": 8}, "n_keep"), ({"timings_per_token": True}, "timings_per_token"), ({"priority": 5}, "priority"),
            ({"return_token_ids": True}, "return_token_ids"), ({"request_id": "a"}, "request_id"), ({"max_tokens": 100000}, "max_tokens")]
-NOTICED_CHATS = [({"reasoning_effort": "high"}, "reasoning_effort"), ({"tools": [{"type": "function"}], "tool_choice": "none"}, "tools"),
+NOTICED_CHATS = [({"verbosity": "high"}, "verbosity"), ({"tools": [{"type": "function"}], "tool_choice": "none"}, "tools"),
                  ({"tools": [{"type": "retrieval"}]}, "tools")]
 REFUSED = [
     ({"mirostat": 2}, "mirostat", "min_p"), ({"xtc_probability": 0.5}, "xtc_probability", "no such filter"), ({"min_keep": 5}, "min_keep", "best"),

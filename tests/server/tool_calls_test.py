@@ -186,6 +186,31 @@ class ToolCalls(unittest.TestCase):
         self.assertIn("the arguments of odd may be any object", notices)
         self.assertIn('those of type "custom" are left out', notices)
 
+    def test_thoughts_are_apart_from_answers(self):
+        server = self.serve()
+        body = {"messages": [MESSAGE], "grammar": 'root ::= "<think>\\nHm, <b>.\\n</think>\\n\\nYes."'}
+        message = server.post(CHATS, body)["choices"][0]["message"]
+        self.assertEqual((message["reasoning_content"], message["content"]), ("Hm, <b>.", "Yes."))
+        deltas = [choice["delta"] for chunk in server.stream(CHATS, body) for choice in chunk["choices"]]
+        self.assertEqual("".join(delta.get("reasoning_content", "") for delta in deltas), "Hm, <b>.")
+        self.assertEqual("".join(delta.get("content") or "" for delta in deltas), "Yes.")
+        message = server.post(CHATS, {**body, "reasoning_format": "none"})["choices"][0]["message"]
+        self.assertEqual(message["content"], "<think>\nHm, <b>.\n</think>\n\nYes.")
+        self.assertNotIn("reasoning_content", message)
+
+    def test_templates_may_begin_the_thought_and_know_the_effort(self):
+        server = self.serve("{{ messages[0].content }} {{ reasoning_effort }} {{ enable_thinking }}\n<think>\n")
+        body = {"messages": [MESSAGE], "max_tokens": 8, "guided_choice": ["yes", "no"]}
+        for effort, written in (("high", "high "), ("none", " False")):
+            reply = server.post(CHATS, {**body, "reasoning_effort": effort})
+            message = reply["choices"][0]["message"]
+            self.assertTrue(message["reasoning_content"])
+            self.assertEqual(message["content"], "")
+            self.assertEqual(reply["usage"]["prompt_tokens"], len(server.post("/tokenize", {
+                "content": f"{MESSAGE['content']} {written}\n<think>", "add_special": True})["tokens"]))
+        status, _, data = server.send("POST", CHATS, {**body, "reasoning_effort": "much"})
+        self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "reasoning_effort"))
+
     def test_bad_tools_are_refused_by_name(self):
         server = self.serve()
         twice = [TOOLS[0], TOOLS[0]]

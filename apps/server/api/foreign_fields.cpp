@@ -49,7 +49,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"web_search_options", kRefuse, "[]", "nothing is searched; leave it out", Place::kChats},
     {"functions", kRefuse, "[]", kNoTools, Place::kChats},
     {"function_call", kRefuse, "[\"none\", \"auto\"]", kNoTools, Place::kChats},
-    {"reasoning_effort", kNotice, "[\"none\"]", kNoThinking, Place::kChats},
     {"reasoning", kNotice, "[]", kNoThinking, Place::kChats},
     {"verbosity", kNotice, "[\"medium\"]", kNoThinking, Place::kChats},
     // llama.cpp: filters, and the parameters of filters that are off.
@@ -88,7 +87,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"response_fields", kNotice, "[]", "replies have all their members"},
     {"verbose", kNotice, "[false]", kNotReturned},
     {"backend_sampling", kSilent},
-    {"reasoning_format", kNotice, "[\"none\", \"auto\"]", kNoThinking, Place::kChats},
     {"thinking_forced_open", kNotice, "[false]", kNoThinking, Place::kChats},
     {"thinking_budget_tokens", kNotice, "[-1]", kNoThinking, Place::kChats},
     {"parse_tool_calls", kSilent, "[]", "", Place::kChats},

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "calls/thought.h"
 #include "draft/methods.h"
 #include "foretoken/catalogue.h"
 #include "server/api/stats_json.h"
@@ -344,11 +345,12 @@ OrderedJson CallsJson(const ReplyFrame& frame, int choice, int next,
   return list;
 }
 
-// The text among these parts; nothing if there is none.
-std::optional<std::string> TextOf(std::span<const calls::AnswerPart> parts) {
+// The text among these parts, or what is of another kind; nothing if there is none.
+std::optional<std::string> TextOf(std::span<const calls::AnswerPart> parts,
+                                  calls::AnswerPart::Kind kind = calls::AnswerPart::Kind::kText) {
   std::optional<std::string> text;
   for (const calls::AnswerPart& part : parts)
-    if (part.kind == calls::AnswerPart::Kind::kText) text = text.value_or("") + part.text;
+    if (part.kind == kind) text = text.value_or("") + part.text;
   return text;
 }
 
@@ -359,8 +361,10 @@ const char* NameOf(FinishReason reason, bool has_calls) {
 OrderedJson MessageJson(const ReplyFrame& frame, const std::string& text, int index,
                         std::span<const calls::AnswerPart> parts) {
   OrderedJson message = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
-  if (frame.calls == nullptr) return message;
+  if (!frame.divides_thoughts && frame.calls == nullptr) return message;
   const std::optional<std::string> content = TextOf(parts);
+  if (const auto thought = TextOf(parts, calls::AnswerPart::Kind::kThought))
+    message["reasoning_content"] = *thought;
   OrderedJson calls = CallsJson(frame, index, 0, parts, true);
   message["content"] =
       content || calls.empty() ? OrderedJson(content.value_or("")) : OrderedJson(nullptr);
@@ -370,8 +374,8 @@ OrderedJson MessageJson(const ReplyFrame& frame, const std::string& text, int in
 
 std::vector<calls::AnswerPart> PartsOf(const ReplyFrame& frame, const std::string& text) {
   std::vector<calls::AnswerPart> parts;
-  if (frame.calls == nullptr) return parts;
-  const auto reader = frame.calls->reader(frame.tools);
+  const auto reader = frame.Reader();
+  if (reader == nullptr) return parts;
   reader->Read(text, parts);
   reader->End(parts);
   return parts;
@@ -468,6 +472,12 @@ OrderedJson JsonOf(const ServedModel& served) {
 
 }  // namespace
 
+std::unique_ptr<calls::CallReader> ReplyFrame::Reader() const {
+  auto reader = calls != nullptr ? calls->reader(tools) : nullptr;
+  if (!divides_thoughts) return reader;
+  return std::make_unique<calls::AnswerReader>(begins_in_thought, std::move(reader));
+}
+
 // Doubled, so that a leading space, which the beginning of a text may drop, shows in the second
 // one.
 std::string Piece(const Engine& engine, std::int32_t token, bool special) {
@@ -507,10 +517,12 @@ LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
   OrderedJson json = Base(frame, true);
   OrderedJson choice = PartChoice(frame, part.choice, &part.text, false);
-  if (frame.calls != nullptr) {
+  if (part.parts) {
     OrderedJson& delta = choice["delta"] = OrderedJson::object();
-    if (const auto text = TextOf(part.parts)) delta["content"] = *text;
-    OrderedJson calls = CallsJson(frame, part.choice, part.n_calls, part.parts, false);
+    if (const auto thought = TextOf(*part.parts, calls::AnswerPart::Kind::kThought))
+      delta["reasoning_content"] = *thought;
+    if (const auto text = TextOf(*part.parts)) delta["content"] = *text;
+    OrderedJson calls = CallsJson(frame, part.choice, part.n_calls, *part.parts, false);
     if (!calls.empty()) delta["tool_calls"] = std::move(calls);
   }
   if (part.round != nullptr && frame.logprobs) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,8 +42,13 @@ struct ReplyFrame {
   bool include_usage = false;
   bool trace = false;
   std::vector<std::string> notices;
+  // Chats: whether thoughts are divided from answers, and whether an answer begins within one.
+  bool divides_thoughts = false, begins_in_thought = false;
   const calls::CallFormat* calls = nullptr;  // of the calls in its answers; null: they have none
   std::vector<calls::Tool> tools;
+
+  // Reads one of its answers. Null: an answer is its text. The frame must outlive it.
+  std::unique_ptr<calls::CallReader> Reader() const;
 };
 
 // The prompt, if it was asked for.
@@ -72,8 +78,9 @@ struct StreamPart {
   int choice = 0;
   bool first = false;  // the first of its choice: it has the role
   std::string text;
-  std::vector<calls::AnswerPart> parts = {};  // where the frame has calls, in place of the text
-  int n_calls = 0;                            // of the choice, before these
+  // In place of the text, where the frame has a reader.
+  std::optional<std::vector<calls::AnswerPart>> parts = {};
+  int n_calls = 0;  // of the choice, before these
   const RoundRecord* round = nullptr;
   int round_number = 0;         // from 1
   std::size_t text_offset = 0;  // in bytes, of this part's text

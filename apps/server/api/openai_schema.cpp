@@ -2,8 +2,10 @@
 #include "server/api/openai_schema.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "foretoken/speculative_config.h"
@@ -103,8 +105,29 @@ class CallReader {
       fields_.Bad("add_special_tokens", "the template writes them already; leave it out",
                   "unsupported_parameter");
     call_.tools = ReadTools(body_, fields_, call_.notices);
+    ReadReasoning();
     if (fields_.Object("chat_template_kwargs") != nullptr)
       call_.template_kwargs_json = RawMember(body_, {"chat_template_kwargs"});
+    call_.template_kwargs_json = MergedObjects(effort_json_, call_.template_kwargs_json);
+  }
+
+  // reasoning_format is llama.cpp's; the effort is a variable of templates that know it.
+  void ReadReasoning() {
+    std::string format = "auto", effort;
+    fields_.Text("reasoning_format", format);
+    if (format != "none" && format != "auto" && format != "deepseek" && format != "deepseek-legacy")
+      fields_.Bad("reasoning_format",
+                  fmt::format("'{}' is not a form; use auto, deepseek or none", Shown(format, 32)));
+    call_.divides_thoughts = format != "none";
+    if (!fields_.Text("reasoning_effort", effort)) return;
+    constexpr std::array<std::string_view, 6> kEfforts = {"none",   "minimal", "low",
+                                                          "medium", "high",    "xhigh"};
+    if (std::find(kEfforts.begin(), kEfforts.end(), effort) == kEfforts.end())
+      return fields_.Bad("reasoning_effort",
+                         fmt::format("'{}' is not an effort; use {}", Shown(effort, 32),
+                                     fmt::join(kEfforts, ", ")));
+    effort_json_ = effort == "none" ? R"({"enable_thinking": false})"
+                                    : fmt::format(R"({{"reasoning_effort": "{}"}})", effort);
   }
 
   void ReadLength() {
@@ -328,6 +351,7 @@ class CallReader {
   std::optional<ApiError> error_;
   JsonFields fields_;
   GenerationCall call_;
+  std::string effort_json_;  // variables of the template
 };
 
 }  // namespace

@@ -57,6 +57,8 @@ struct GenerationCall {
   bool stream = false, include_usage = false;
   bool echo = false;
   bool trace = false;  // speculative.trace
+  // Chats: whether what the model thinks is apart from its answer (reasoning_format).
+  bool divides_thoughts = true;
   // For the reply: fields that are accepted without effect.
   std::vector<std::string> notices;
 };

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <ctime>
 #include <random>
+#include <span>
 #include <utility>
 
+#include "calls/thought.h"
 #include "server/api/json_member.h"
 #include "server/api/openai_replies.h"
 #include "server/net/client_address.h"
@@ -104,10 +106,24 @@ std::size_t BytesOf(const PreparedRequest& prepared) {
   return bytes;
 }
 
+// Where the template has written the beginning of a thought, answers follow their grammar behind it.
+void BeginInThought(const Engine& engine, const Prompt& prompt, GenerationCall& call,
+                    ReplyFrame& frame) {
+  constexpr std::size_t kLast = 8;  // tokens that a mark and white space behind it may be
+  std::span<const std::int32_t> tokens = std::get<std::vector<std::int32_t>>(prompt);
+  tokens = tokens.last(std::min(tokens.size(), kLast));
+  if (!call.add_generation_prompt || !calls::EndsInThought(engine.Detokenize(tokens, true))) return;
+  frame.begins_in_thought = true;
+  std::string& grammar = call.request.sampling.grammar;
+  if (!grammar.empty()) grammar = calls::BehindThought(grammar);
+}
+
 // Prompts in order, n choices each, with different request ids and so different noise.
-Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call) {
+Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, GenerationCall& call,
+                            ReplyFrame& frame) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
+  if (call.chat) BeginInThought(service.engine, prompts->front(), call, frame);
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   Prepared prepared;
   for (const Prompt& prompt : *prompts) {
@@ -178,6 +194,7 @@ ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
           .echo_logprobs = call.request.prompt_logprobs >= 0,
           .include_usage = call.include_usage,
           .trace = call.trace,
+          .divides_thoughts = call.chat && call.divides_thoughts,
           .calls = call.tools.use.tools.empty() ? nullptr : service.model_calls.format,
           .tools = call.tools.use.tools};
 }
@@ -204,7 +221,7 @@ HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<Gener
   if (service.options.log_prompts) LogPrompts(call, line);
   call.request.cache_salt = SaltOf(service, request, call.request.cache_salt);
   const auto arrived = std::chrono::steady_clock::now();
-  auto prepared = PrepareAll(service, *request.charges, call);
+  auto prepared = PrepareAll(service, *request.charges, call, frame);
   if (!prepared) return refuse(prepared.error());
   const int n_more = static_cast<int>(prepared->choices.size()) - 1;
   for (Quota::Share& share : request.charges->shares)

@@ -16,8 +16,7 @@ class Stream : public GenerationReply {
          std::unique_ptr<ReplyWriter> writer, const LogLine& line)
       : GenerationReply(service, std::move(answer), std::move(frame), std::move(writer), line),
         shown_(answer_->choices().size()) {
-    if (frame_.calls != nullptr)
-      for (Shown& shown : shown_) shown.calls = frame_.calls->reader(frame_.tools);
+    for (Shown& shown : shown_) shown.reader = frame_.Reader();
   }
 
   Delivery Take() override {
@@ -44,7 +43,7 @@ class Stream : public GenerationReply {
     std::size_t text = 0;    // bytes
     std::size_t offset = 0;  // of the next token, in bytes
     int rounds = 0;
-    std::unique_ptr<calls::CallReader> calls = {};  // where the frame has calls
+    std::unique_ptr<calls::CallReader> reader = {};
     int n_calls = 0;
   };
 
@@ -84,8 +83,8 @@ class Stream : public GenerationReply {
     if (frame_.logprobs)
       for (const RoundToken& token : round.tokens) shown.offset += frame_.piece(token.id).size();
     shown.text += round.text.size();
-    ReadCalls(part, shown, false);
-    const bool empty = frame_.calls != nullptr ? part.parts.empty() : round.text.empty();
+    ReadAnswer(part, shown, false);
+    const bool empty = part.parts ? part.parts->empty() : round.text.empty();
     if (empty && !frame_.logprobs && !frame_.trace) return;
     text_.Add(writer_->Part(frame_, part));
   }
@@ -93,8 +92,8 @@ class Stream : public GenerationReply {
   void ShowEnd(int choice, const Completion& completion, Shown& shown) {
     StreamPart rest{.choice = choice,
                     .text = completion.text.substr(std::min(shown.text, completion.text.size()))};
-    ReadCalls(rest, shown, true);
-    if (frame_.calls != nullptr ? !rest.parts.empty() : !rest.text.empty())
+    ReadAnswer(rest, shown, true);
+    if (rest.parts ? !rest.parts->empty() : !rest.text.empty())
       text_.Add(writer_->Part(frame_, rest));
     const bool last = answer_->ended();
     text_.Add(writer_->End(frame_, choice, completion, shown.n_calls > 0,
@@ -102,12 +101,13 @@ class Stream : public GenerationReply {
   }
 
   // Fills in the parts of a text that goes on, or ends.
-  void ReadCalls(StreamPart& part, Shown& shown, bool ends) {
-    if (shown.calls == nullptr) return;
+  static void ReadAnswer(StreamPart& part, Shown& shown, bool ends) {
+    if (shown.reader == nullptr) return;
     part.n_calls = shown.n_calls;
-    shown.calls->Read(part.text, part.parts);
-    if (ends) shown.calls->End(part.parts);
-    for (const calls::AnswerPart& read : part.parts)
+    auto& parts = part.parts.emplace();
+    shown.reader->Read(part.text, parts);
+    if (ends) shown.reader->End(parts);
+    for (const calls::AnswerPart& read : parts)
       shown.n_calls += read.kind == calls::AnswerPart::Kind::kName ? 1 : 0;
   }
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls/thought.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "grammar/grammar_program.h"
+#include "grammar/grammar_states.h"
+
+namespace foretoken::calls {
+namespace {
+
+struct Thinker {
+  bool begun = false, calls = false;
+};
+
+std::vector<AnswerPart> Thoughts(const Thinker& thinker, std::string_view answer) {
+  static const std::vector<Tool> tools = {{"now"}};
+  std::vector<AnswerPart> whole;
+  for (std::size_t piece = answer.size() + 1; piece > 0; --piece) {
+    AnswerReader reader(thinker.begun,
+                        thinker.calls ? CallFormats().front()->reader(tools) : nullptr);
+    std::vector<AnswerPart> all;
+    for (std::size_t i = 0; i < answer.size(); i += piece) {
+      std::vector<AnswerPart> parts;
+      reader.Read(answer.substr(i, piece), parts);
+      for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
+    }
+    std::vector<AnswerPart> parts;
+    reader.End(parts);
+    for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
+    if (piece > answer.size()) whole = all;
+    EXPECT_EQ(all, whole) << piece;
+  }
+  return whole;
+}
+
+using enum AnswerPart::Kind;
+using AnswerParts = std::vector<AnswerPart>;
+
+TEST(AnswerReader, DividesThoughtsFromAnswers) {
+  EXPECT_EQ(Thoughts({}, "<think>\nHm, <b>?\n</think>\n\nYes."),
+            (AnswerParts{{kThought, "Hm, <b>?"}, {kText, "Yes."}}));
+  EXPECT_EQ(Thoughts({}, " <think></think> Yes."), (AnswerParts{{kText, "Yes."}}));
+  EXPECT_EQ(Thoughts({.begun = true}, "Hm.</think>Yes."),
+            (AnswerParts{{kThought, "Hm."}, {kText, "Yes."}}));
+}
+
+TEST(AnswerReader, LeavesOtherAnswersAsTheyAre) {
+  for (const char* const text : {" a\n", "<thin", "\n<", "So <think>no</think>", "  "})
+    EXPECT_EQ(Thoughts({}, text), (AnswerParts{{kText, text}})) << text;
+  EXPECT_EQ(Thoughts({}, ""), AnswerParts());
+}
+
+TEST(AnswerReader, KeepsAThoughtThatTheEndCuts) {
+  EXPECT_EQ(Thoughts({}, "<think>Hm </thi"), (AnswerParts{{kThought, "Hm </thi"}}));
+  EXPECT_EQ(Thoughts({.begun = true}, " \n"), AnswerParts());
+}
+
+TEST(AnswerReader, ReadsCallsBehindThoughts) {
+  EXPECT_EQ(Thoughts({.begun = true, .calls = true},
+                     "I call <tool_call>?</think>\n<tool_call>{\"name\": \"now\"}</tool_call>"),
+            (AnswerParts{{kThought, "I call <tool_call>?"}, {kName, "now"}, {kArguments, "{}"}}));
+}
+
+TEST(EndsInThought, LooksAtTheLastMark) {
+  EXPECT_TRUE(EndsInThought("<|assistant|>\n<think>\n"));
+  EXPECT_FALSE(EndsInThought("<think>\n</think>\n\n"));
+  EXPECT_FALSE(EndsInThought(""));
+}
+
+TEST(BehindThought, HoldsWhatFollowsTheThought) {
+  auto program = grammar::CompileGbnf(BehindThought("root ::= \"yes\" | \"no\"\n"));
+  ASSERT_TRUE(program) << program.error().message;
+  grammar::GrammarStates states(*std::move(program));
+  const auto takes = [&](std::string_view text) {
+    auto state = states.Start();
+    for (const char c : text)
+      if (state != grammar::GrammarStates::kOver)
+        state = states.Next(state, static_cast<std::uint8_t>(c));
+    return state != grammar::GrammarStates::kOver && states.CanEnd(state);
+  };
+  EXPECT_TRUE(takes("Maybe <b> yes?</think>\n\nyes"));
+  EXPECT_TRUE(takes("</think>no"));
+  EXPECT_FALSE(takes("Maybe"));  // the answer comes
+  EXPECT_FALSE(takes("Maybe</think>maybe"));
+  EXPECT_FALSE(takes("</think>"));
+}
+
+}  // namespace
+}  // namespace foretoken::calls
