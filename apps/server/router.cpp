@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "config/nearest_name.h"
 #include "foretoken/cancellation.h"
 #include "server/api/openai_replies.h"
 #include "server/net/api_keys.h"
@@ -28,10 +30,15 @@ std::string Short(std::string_view text) {
 }
 
 ApiError NoSuchPath(const HttpRequest& request) {
+  std::vector<std::string_view> paths;
+  for (const Route* const row : Routes()) paths.emplace_back(row->path);
+  const std::string_view nearest =
+      request.path.size() < 128 ? NearestName(request.path, paths) : std::string_view();
   return {.status = 404,
-          .message = fmt::format("{} {}: no such path; GET / has a page, and docs/server.md lists "
-                                 "the others",
-                                 Short(request.method), Short(request.path)),
+          .message =
+              fmt::format("{} {}: no such path; {}", Short(request.method), Short(request.path),
+                          nearest.empty() ? "GET / has a page, and docs/server.md lists the others"
+                                          : fmt::format("the nearest one is {}", nearest)),
           .code = "not_found"};
 }
 
@@ -126,17 +133,27 @@ LogLine LineOf(const HttpRequest& request) {
   return line;
 }
 
-// Null if there is no such path, or not with this method; `methods` are those that the path has.
-const Route* Find(const HttpRequest& request, std::string& methods) {
-  const std::string_view method =
-      request.method == "HEAD" ? "GET" : std::string_view(request.method);
+const Route* Find(std::string_view method, std::string_view path, std::string& methods) {
   const Route* found = nullptr;
   for (const Route* const row : Routes()) {
-    if (!Leads(row->path, request.path)) continue;
+    if (!Leads(row->path, path)) continue;
     if (method == row->method) found = row;
     methods += (methods.empty() ? "" : ", ") + std::string(row->method);
   }
   return found;
+}
+
+// Null if there is no such path, or not with this method; `methods` are those that the path has. As
+// with llama.cpp, /v1 may be left out; then the request gets it.
+const Route* Find(HttpRequest& request, std::string& methods) {
+  const std::string_view method =
+      request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const Route* const found = Find(method, request.path, methods);
+  if (!methods.empty()) return found;
+  std::string whole = "/v1" + request.path;
+  const Route* const longer = Find(method, whole, methods);
+  if (!methods.empty()) request.path = std::move(whole);
+  return longer;
 }
 
 }  // namespace

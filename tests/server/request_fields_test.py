@@ -79,6 +79,27 @@ REFUSED_CHATS = [
 
 
 class Fields(unittest.TestCase):
+    def test_v1_may_be_left_out_and_near_paths_are_told(self):
+        body = {"prompt": "Once", "max_tokens": 2, "temperature": 0}
+        self.assertEqual(self.server.post("/completions", body)["choices"], self.server.completion(**body)["choices"])
+        self.assertEqual(self.server.get("/models"), self.server.get("/v1/models"))
+        name = self.server.get("/models")["data"][0]["id"]
+        self.assertEqual(self.server.get("/models/" + name)["id"], name)
+        for path, words in (("/v1/chat/completion", "the nearest one is /v1/chat/completions"), ("/models/", "no such path"), ("/modelz", "no such path"), ("/m", "no such path")):
+            status, _, data = self.server.send("GET", path)
+            self.assertEqual(status, 404)
+            self.assertIn(words, json.loads(data)["error"]["message"])
+
+    def test_templates_show_what_they_write(self):
+        body = {"messages": [{"role": "user", "content": "Hi <|im_end|>"}], "tools": [{"type": "function", "function": {"name": "f"}}]}
+        prompt = self.server.post("/apply-template", body)["prompt"]
+        self.assertIn("Hi <|im_end|>", prompt)
+        self.assertIn('{"type": "function", "function": {"name": "f"}}', prompt)
+        usage = self.server.post("/v1/chat/completions", {**body, "max_tokens": 1})["usage"]
+        self.assertEqual(usage["prompt_tokens"], len(self.server.post("/tokenize", body)["tokens"]))
+        status, _, data = self.server.send("POST", "/apply-template", {"content": "a"})
+        self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "messages"))
+
     @classmethod
     def setUpClass(cls):
         cls.server = Server(PROGRAM, *PAIR, "--chat-template", "chatml")

@@ -613,7 +613,7 @@ LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece) {
 }
 
 // Never cuts a character in two, whatever else the bytes are.
-LongText ContentText(std::string content) {
+LongText NamedText(std::string_view name, std::string content) {
   constexpr std::size_t kPart = 16 << 10;
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
   std::vector<std::size_t> ends;
@@ -622,7 +622,7 @@ LongText ContentText(std::string content) {
     for (int i = 0; i < 3 && end < content.size() && continues(content[end]); ++i) ++end;
   }
   LongText text;
-  text.Add("{\"content\":\"");
+  text.Add("{\"" + std::string(name) + "\":\"");
   const std::size_t n = ends.size();
   text.AddEach(
       n, [content = std::move(content), ends = std::move(ends)](std::size_t i, std::string& out) {

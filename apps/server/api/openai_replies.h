@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "calls/call_format.h"
@@ -111,7 +112,8 @@ std::string ModelJson(const ServedModel& model);
 
 // piece: null if pieces were not asked for.
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece);
-LongText ContentText(std::string text);
+// {"name": text}
+LongText NamedText(std::string_view name, std::string text);
 // `files`: Engine::FileStatus.
 std::string HealthJson(bool draining, AsyncLoad load, const Overload& overload,
                        const Status& files);

@@ -23,7 +23,7 @@ HttpResponse Detokenize(Service& service, const HttpRequest& request, LogLine& l
                                          kMaxTextBytes >> 20)));
   std::string text = service.engine.Detokenize(call->tokens, call->special);
   const std::size_t n_bytes = text.capacity();
-  return LongReply(service, request, line, ContentText(std::move(text)), n_bytes);
+  return LongReply(service, request, line, NamedText("content", std::move(text)), n_bytes);
 }
 
 }  // namespace

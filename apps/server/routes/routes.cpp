@@ -5,15 +5,16 @@
 
 namespace foretoken::server {
 
-extern const Route kChatCompletionsRoute, kCompletionsRoute, kDetokenizeRoute, kHealthRoute,
-    kIndexRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute, kSpeculationRoute,
-    kTokenizeRoute, kVersionRoute;
+extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute, kDetokenizeRoute,
+    kHealthRoute, kIndexRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute,
+    kSpeculationRoute, kTokenizeRoute, kVersionRoute;
 
 std::span<const Route* const> Routes() {
   static constexpr std::array kRoutes = {
       &kCompletionsRoute, &kChatCompletionsRoute, &kModelsRoute,      &kModelRoute,
       &kVersionRoute,     &kHealthRoute,          &kSpeculationRoute, &kTokenizeRoute,
-      &kDetokenizeRoute,  &kMetricsRoute,         &kPageRoute,        &kIndexRoute};
+      &kDetokenizeRoute,  &kApplyTemplateRoute,   &kMetricsRoute,     &kPageRoute,
+      &kIndexRoute};
   return kRoutes;
 }
 

@@ -12,19 +12,39 @@
 namespace foretoken::server {
 namespace {
 
+// How the conversation is written; its messages get what the template does not know.
+ChatOptions FormatOf(const Service& service, TokenizeCall& call) {
+  ChatOptions format = service.chat_format;
+  format.add_generation_prompt = call.add_generation_prompt;
+  PutToolsInText(service.model_calls, call.messages, call.tools_json);
+  format.tools_json = call.tools_json;
+  format.template_kwargs_json =
+      MergedObjects(format.template_kwargs_json, call.template_kwargs_json);
+  return format;
+}
+
+HttpResponse ApplyTemplate(Service& service, const HttpRequest& request, LogLine& line) {
+  auto call = ParseTokenizeCall(request.body, service.limits);
+  if (!call) return ErrorResponse(call.error());
+  if (call->messages.empty())
+    return ErrorResponse(BadField("messages", "they are missing; give the messages of a chat"));
+  const ChatOptions format = FormatOf(service, *call);
+  auto written = service.engine.WriteChat(call->messages, format);
+  if (!written)
+    return ErrorResponse(BadField("messages", settings::InFlags(written.error().message)));
+  const std::size_t bytes = written->capacity();
+  return LongReply(service, request, line, NamedText("prompt", *std::move(written)), bytes);
+}
+
 HttpResponse Tokenize(Service& service, const HttpRequest& request, LogLine& line) {
-  const auto call = ParseTokenizeCall(request.body, service.limits);
+  auto call = ParseTokenizeCall(request.body, service.limits);
   if (!call) return ErrorResponse(call.error());
   const Engine& engine = service.engine;
   std::vector<std::int32_t> tokens;
   if (call->messages.empty()) {
     tokens = engine.Tokenize(call->content, call->add_special, call->parse_special);
   } else {
-    ChatOptions format = service.chat_format;
-    format.add_generation_prompt = call->add_generation_prompt;
-    format.tools_json = call->tools_json;
-    format.template_kwargs_json =
-        MergedObjects(format.template_kwargs_json, call->template_kwargs_json);
+    const ChatOptions format = FormatOf(service, *call);
     auto written = engine.FormatChat(call->messages, format);
     if (!written)
       return ErrorResponse(BadField("messages", settings::InFlags(written.error().message)));
@@ -48,5 +68,13 @@ extern const Route kTokenizeRoute = {
         "`add_generation_prompt`, `tools`, `chat_template_kwargs`; `with_pieces` -> `tokens`: ids, "
         "or `{id, piece}`",
     .handle = Tokenize};
+
+extern const Route kApplyTemplateRoute = {
+    .method = "POST",
+    .path = "/apply-template",
+    .about =
+        "llama.cpp's: the `messages` of a chat, `add_generation_prompt`, `tools`, "
+        "`chat_template_kwargs` -> `prompt`, the text that the template writes",
+    .handle = ApplyTemplate};
 
 }  // namespace foretoken::server

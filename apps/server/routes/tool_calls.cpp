@@ -41,16 +41,22 @@ ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format) 
           .format = calls::FormatOf(told + Written(engine, {question, call, result}, with))};
 }
 
+bool PutToolsInText(const ModelCalls& model, std::vector<ChatMessage>& messages,
+                    std::string& tools_json) {
+  // A conversation may have calls of earlier turns without tools for the next one.
+  if (model.told ||
+      (tools_json.empty() && std::none_of(messages.begin(), messages.end(), HasCalls)))
+    return false;
+  const std::string tools = std::exchange(tools_json, {});
+  messages = WithToolsInText(std::move(messages), tools);
+  return !tools.empty();
+}
+
 Parsed<GenerationCall> WithToolCalls(GenerationCall call, const ModelCalls& model) {
   ToolFields& tools = call.tools;
-  // A conversation may have calls of earlier turns without tools for the next one.
-  if (!model.told &&
-      (!tools.json.empty() || std::any_of(call.messages.begin(), call.messages.end(), HasCalls))) {
-    if (!tools.json.empty())
-      call.notices.emplace_back(
-          "tools: the chat template knows none, so a system message tells the model of them");
-    call.messages = WithToolsInText(std::move(call.messages), std::exchange(tools.json, {}));
-  }
+  if (PutToolsInText(model, call.messages, tools.json))
+    call.notices.emplace_back(
+        "tools: the chat template knows none, so a system message tells the model of them");
   if (tools.use.tools.empty()) return call;
   if (model.format == nullptr) {
     if (tools.use.required)

@@ -2,6 +2,9 @@
 // server/routes/tool_calls.h: how the served model is told of tools, and how it calls them.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "calls/call_format.h"
 #include "foretoken/engine.h"
 #include "server/api/openai_schema.h"
@@ -17,6 +20,11 @@ struct ModelCalls {
 };
 // Found by what the template writes of a conversation with a tool.
 ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format);
+
+// Puts into the messages what the template does not know: tools, which then are none of tools_json any
+// more, and calls of earlier turns. Returns whether there were tools to put there.
+bool PutToolsInText(const ModelCalls& model, std::vector<ChatMessage>& messages,
+                    std::string& tools_json);
 
 // Prepares a chat with tools: its messages and tools as the template takes them, and the grammar of
 // its answers. Errors: a forced call that cannot be held to its tool's schema.
