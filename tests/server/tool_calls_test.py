@@ -104,7 +104,7 @@ class ToolCalls(unittest.TestCase):
         server = self.serve()
         for choice in ({"type": "function", "function": {"name": "add"}}, {"type": "function", "name": "add"},
                        {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "add"}}]}}):
-            message = server.post(CHATS, {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": choice, "parallel_tool_calls": False})["choices"][0]["message"]
+            message = server.post(CHATS, {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": choice, **({} if choice["type"] == "function" else {"parallel_tool_calls": False})})["choices"][0]["message"]
             self.assertEqual({call["function"]["name"] for call in message["tool_calls"]}, {"add"})
             self.check(message)
 

@@ -22,7 +22,10 @@ class ToolReader {
   ToolFields Read() {
     const Json* const tools = fields_.Find("tools");
     const Json* const choice = fields_.Find("tool_choice");
-    fields_.Switch("parallel_tool_calls", read_.use.several);
+    const bool says_several = fields_.Switch("parallel_tool_calls", read_.use.several);
+    // A function that is asked for by name is called once.
+    if (choice != nullptr && choice->is_object() && !says_several)
+      read_.use.several = choice->value("type", Json()) == "allowed_tools";
     if (tools != nullptr && !tools->is_array())
       fields_.Bad("tools", "it is not a list; give a list of tools, or leave it out");
     if (fields_.failed()) return {};
