@@ -117,6 +117,27 @@ TEST(AnswerGrammar, KnowsTagsAndTheirValues) {
   EXPECT_EQ(Takes(gbnf, head + "</function>"), false);  // the city is required
 }
 
+TEST(AnswerGrammar, HoldsValuesOfTagsToTheirLengthsAndPatterns) {
+  const std::vector<Tool> tools = {
+      {"f",
+       R"({"type": "object", "required": ["a", "b", "c", "d"], "properties": {)"
+       R"("a": {"type": "string", "minLength": 2, "maxLength": 3}, "b": {"type": "string", "pattern": "^x+$"},)"
+       R"("c": {"const": "one"}, "d": {"type": "string", "minLength": 1}}})"}};
+  const std::string gbnf = GrammarOf("qwen-coder", {.tools = tools});
+  const auto call = [](const char* a, const char* b, const char* c, const char* d) {
+    std::string text = "<tool_call>\n<function=f>\n";
+    for (const auto& [name, value] : {std::pair("a", a), {"b", b}, {"c", c}, {"d", d}})
+      text += std::string("<parameter=") + name + ">\n" + value + "\n</parameter>\n";
+    return text + "</function>\n</tool_call>";
+  };
+  EXPECT_EQ(Takes(gbnf, call("äb", "xx", "one", "any text")), true);
+  EXPECT_EQ(Takes(gbnf, call("abcd", "xx", "one", "d")), false);
+  EXPECT_EQ(Takes(gbnf, call("a", "xx", "one", "d")), false);
+  EXPECT_EQ(Takes(gbnf, call("ab", "xy", "one", "d")), false);
+  EXPECT_EQ(Takes(gbnf, call("ab", "xx", "two", "d")), false);
+  EXPECT_EQ(Takes(gbnf, call("ab", "xx", "one", "")), false);
+}
+
 TEST(AnswerGrammar, SaysWhichSchemaIsNotFollowed) {
   const std::vector<Tool> tools = {{"odd", R"({"type": "object", "not": {}})"}};
   const auto grammar = CallFormats()[0]->grammar({.tools = tools}).value();

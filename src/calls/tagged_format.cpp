@@ -3,6 +3,8 @@
 // <tool_call><function=f><parameter=key>value</parameter></function></tool_call>
 #include <fmt/format.h>
 
+#include <charconv>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -195,23 +197,83 @@ class TaggedReader final : public CallReader {
   std::string value_;  // of JSON
 };
 
-// A value's rule: its text until the tag's end, which it includes.
+// The rules of a value that is written as it is, with what follows it.
+class TextValue {
+ public:
+  TextValue(const Tool& tool, const Parameter& parameter, const std::string& prefix,
+            std::vector<std::string>& notices)
+      : tool_(tool), parameter_(parameter), prefix_(prefix), notices_(notices) {}
+
+  std::string Rules() const {
+    const auto schema = JsonTree::Parse(parameter_.schema);
+    if (!schema) return Free();
+    if (const int values = schema->Find(JsonTree::kRoot, "enum"); values >= 0)
+      return OneOf(*schema, (*schema)[values].children);
+    if (const int value = schema->Find(JsonTree::kRoot, "const"); value >= 0)
+      return OneOf(*schema, {value});
+    if (const int pattern = schema->Find(JsonTree::kRoot, "pattern"); pattern >= 0)
+      return Matching((*schema)[pattern].text);
+    const auto least = NumberOf(*schema, "minLength"), most = NumberOf(*schema, "maxLength");
+    return least || most ? OfLength(least.value_or(0), most) : Free();
+  }
+
+ private:
+  static std::optional<int> NumberOf(const JsonTree& schema, std::string_view name) {
+    const int node = schema.Find(JsonTree::kRoot, name);
+    if (node < 0) return std::nullopt;
+    const std::string& text = schema[node].text;
+    int number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || number < 0)
+      return std::nullopt;
+    return number;
+  }
+
+  std::string Is(std::string_view part) const {
+    return fmt::format("{}value ::= ({}) {}\n", prefix_, part, Quoted("\n</parameter>\n"));
+  }
+  std::string Free() const {
+    return TextUntil(prefix_ + "text", "\n</parameter>\n", "\"\"", false) +
+           fmt::format("{}value ::= {}text-0\n", prefix_, prefix_);
+  }
+  std::string OneOf(const JsonTree& schema, const std::vector<int>& values) const {
+    std::string ways;
+    for (const int value : values) ways += (ways.empty() ? "" : " | ") + Quoted(schema[value].text);
+    return Is(ways);
+  }
+  // A line without <, so that its length is plain to see.
+  std::string OfLength(int least, std::optional<int> most) const {
+    constexpr int kMost = 2048;
+    if (least > kMost || most.value_or(0) > kMost) return Unfollowed("its length");
+    return Is(fmt::format("[^<\\x00-\\x1F]{{{},{}}}", least,
+                          most ? std::to_string(std::max(least, *most)) : ""));
+  }
+  // JSON Schema's patterns match anywhere unless they are anchored.
+  std::string Matching(std::string pattern) const {
+    if (!pattern.starts_with('^')) pattern.insert(0, ".*");
+    if (!pattern.ends_with('$')) pattern += ".*";
+    const auto grammar = RegexGrammar(pattern);
+    if (!grammar) return Unfollowed("its pattern");
+    return Prefixed(*grammar, prefix_) + Is(prefix_ + "root");
+  }
+  std::string Unfollowed(std::string_view what) const {
+    notices_.push_back(fmt::format("tools: {} of {} may be any text, because {} is not followed",
+                                   Shown(parameter_.name), Shown(tool_.name), what));
+    return Free();
+  }
+
+  const Tool& tool_;
+  const Parameter& parameter_;
+  const std::string& prefix_;
+  std::vector<std::string>& notices_;
+};
+
+// The rules of a value; the first one includes the tag behind it.
 std::string ValueGrammar(const Parameter& parameter, const std::string& prefix,
                          std::vector<std::string>& notices, const Tool& tool) {
-  const std::string end = Quoted("\n</parameter>\n");
-  if (parameter.is_text) {
-    const auto schema = JsonTree::Parse(parameter.schema);
-    const int values = schema ? schema->Find(JsonTree::kRoot, "enum") : -1;
-    if (values < 0)
-      return TextUntil(prefix + "text", "\n</parameter>\n", "\"\"", false) +
-             fmt::format("{}value ::= {}text-0\n", prefix, prefix);
-    std::string ways;
-    for (const int value : (*schema)[values].children)
-      ways += (ways.empty() ? "" : " | ") + Quoted((*schema)[value].text);
-    return fmt::format("{}value ::= ({}) {}\n", prefix, ways, end);
-  }
-  std::string rules = ArgumentsGrammar({tool.name, parameter.schema}, prefix, notices);
-  return rules + fmt::format("{}value ::= {}root {}\n", prefix, prefix, end);
+  if (parameter.is_text) return TextValue(tool, parameter, prefix, notices).Rules();
+  return ArgumentsGrammar({tool.name, parameter.schema}, prefix, notices) +
+         fmt::format("{}value ::= {}root {}\n", prefix, prefix, Quoted("\n</parameter>\n"));
 }
 
 Result<AnswerGrammar> TaggedAnswer(const ToolUse& use) {
