@@ -7,14 +7,16 @@ namespace foretoken::server {
 
 extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute, kDetokenizeRoute,
     kHealthRoute, kIndexRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute,
-    kSpeculationRoute, kTokenizeRoute, kVersionRoute;
+    kResponsesRoute, kSpeculationRoute, kTokenizeRoute, kVersionRoute;
 
 std::span<const Route* const> Routes() {
-  static constexpr std::array kRoutes = {
-      &kCompletionsRoute, &kChatCompletionsRoute, &kModelsRoute,      &kModelRoute,
-      &kVersionRoute,     &kHealthRoute,          &kSpeculationRoute, &kTokenizeRoute,
-      &kDetokenizeRoute,  &kApplyTemplateRoute,   &kMetricsRoute,     &kPageRoute,
-      &kIndexRoute};
+  static constexpr std::array kRoutes = {&kCompletionsRoute,   &kChatCompletionsRoute,
+                                         &kResponsesRoute,     &kModelsRoute,
+                                         &kModelRoute,         &kVersionRoute,
+                                         &kHealthRoute,        &kSpeculationRoute,
+                                         &kTokenizeRoute,      &kDetokenizeRoute,
+                                         &kApplyTemplateRoute, &kMetricsRoute,
+                                         &kPageRoute,          &kIndexRoute};
   return kRoutes;
 }
 
