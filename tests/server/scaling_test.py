@@ -100,6 +100,7 @@ def field(name, value, rest=""):
 
 PROMPT = '"prompt":"Once","max_tokens":1,'
 MESSAGE = '"messages":[{"role":"user","content":"Hello"}],"max_tokens":1,'
+OLLAMA_MESSAGE = '"stream":false,"messages":[{"role":"user","content":"Hello"}],'
 
 
 def sampling_cases(rest):
@@ -149,6 +150,53 @@ CASES = {
         "thoughts": lambda n: json.dumps({"messages": [{"role": "assistant", "content": "<think></think>" * (n // 15)}], "max_tokens": 1}),
         "tools": field("tools", lambda n: "[" + listed("{}", n) + "]", MESSAGE + '"tool_choice":"none",'),
     },
+    ("POST", "/api/chat"): {
+        **ANY_BODY,
+        "stop texts": field("options", lambda n: '{"num_predict":1,"stop":[' + listed('"abc"', n) + "]}", OLLAMA_MESSAGE),
+        "options": field("options", lambda n: "{" + numbered('"num_predic{}":0', n) + "}", OLLAMA_MESSAGE),
+        "a long model": field("model", lambda n: '"' + "a" * n + '"', OLLAMA_MESSAGE),
+        "too many messages": field("messages", lambda n: "[" + listed('{"role":"user","content":""}', n) + "]"),
+        "other members of a message": field("messages", lambda n: '[{"role":"user","content":"a",' + numbered('"member{}":1', n) + "}]"),
+        "calls": field("messages", lambda n: '[{"role":"assistant","tool_calls":[' + listed('{"function":{"name":"f","arguments":{}}}', n) + "]}]"),
+        "members of arguments": field("messages", lambda n: '[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{' +
+                                      numbered('"k{}":1', n) + "}}}]}]"),
+        "results": field("messages", lambda n: '[{"role":"assistant","tool_calls":[' + listed('{"function":{"name":"f","arguments":{}}}', n // 2) + "]}," +
+                         listed('{"role":"tool","tool_name":"f","content":"1"}', n // 2) + "]"),
+        "members of a format": field("format", lambda n: "{" + numbered('"x-{}":1', n) + "}", OLLAMA_MESSAGE + '"options":{"num_predict":1},'),
+    },
+    ("POST", "/api/generate"): {
+        **ANY_BODY,
+        **text_cases(lambda text: {"prompt": text, "raw": True, "stream": False, "options": {"num_predict": 1}}),
+        **{"message: " + name: case for name, case in text_cases(lambda text: {"prompt": text, "stream": False, "options": {"num_predict": 1}}).items()},
+        "tokens to go on from": field("context", lambda n: "[" + listed("17", n) + "]", '"prompt":"a",'),
+    },
+    ("POST", "/api/show"): ANY_BODY,
+    ("POST", "/v1/messages"): {
+        **ANY_BODY,
+        "a long message": lambda n: json.dumps({"messages": [{"role": "user", "content": "a b " * (n // 4)}], "max_tokens": 1}),
+        "blocks": field("messages", lambda n: '[{"role":"user","content":[' + listed('{"type":"text","text":"a"}', n) + "]}]", '"max_tokens":1,'),
+        "uses of tools": field("messages", lambda n: '[{"role":"assistant","content":[' + listed('{"type":"tool_use","id":"a","name":"f","input":{}}', n) + "]}]",
+                               '"max_tokens":1,'),
+        "results of tools": field("messages", lambda n: '[{"role":"user","content":[' + listed('{"type":"tool_result","tool_use_id":"a"}', n) + "]}]",
+                                  '"max_tokens":1,'),
+        "blocks of the system": field("system", lambda n: "[" + listed('{"type":"text","text":"a"}', n) + "]", MESSAGE),
+        "members of an input": field("messages", lambda n: '[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{' +
+                                     numbered('"k{}":1', n) + "}}]}]", '"max_tokens":1,'),
+        "tools": field("tools", lambda n: "[" + listed("{}", n) + "]", MESSAGE),
+    },
+    ("POST", "/v1/messages/count_tokens"): {
+        **ANY_BODY, "a long message": lambda n: json.dumps({"messages": [{"role": "user", "content": "a b " * (n // 4)}]})},
+    ("POST", "/v1/responses"): {
+        **ANY_BODY,
+        "a long input": lambda n: json.dumps({"input": "a b " * (n // 4), "max_output_tokens": 1}),
+        "items": field("input", lambda n: "[" + listed('{"role":"user","content":"a"}', n) + "]", '"max_output_tokens":1,'),
+        "calls": field("input", lambda n: "[" + listed('{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}', n) + "]", '"max_output_tokens":1,'),
+        "results": field("input", lambda n: "[" + listed('{"type":"function_call_output","call_id":"a","output":"1"}', n) + "]", '"max_output_tokens":1,'),
+        "metadata": field("metadata", lambda n: "{" + numbered('"k{}":"v"', n) + "}", '"input":"a","max_output_tokens":1,'),
+        "tools": field("tools", lambda n: "[" + listed("{}", n) + "]", '"input":"a","max_output_tokens":1,'),
+    },
+    ("POST", "/apply-template"): {
+        **ANY_BODY, "a long message": lambda n: json.dumps({"messages": [{"role": "user", "content": "a b " * (n // 4)}]})},
     ("POST", TOKENIZE): {
         **ANY_BODY,
         **text_cases(lambda text: {"content": text}),
@@ -177,7 +225,10 @@ LONG_PATHS = {
     "codes in the path": lambda path, n: (path.replace("*", "%41" * (n // 3)), {}),
     "control characters in the path": lambda path, n: (path.replace("*", "%1b" * (n // 3)), {}),
 }
-for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation"):
+for action in ("pull", "push", "create", "copy", "embed", "embeddings"):  # not served
+    CASES["POST", f"/api/{action}"] = ANY_BODY
+CASES["DELETE", "/api/delete"] = ANY_BODY
+for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation", "/api/tags", "/api/ps", "/api/version"):
     CASES["GET", known] = ANY_HEAD
 CASES["GET", "/v1/models/*"] = {**ANY_HEAD, **LONG_PATHS}
 
@@ -273,6 +324,14 @@ class Endpoints(unittest.TestCase):
 
     def test_chats(self):
         self.bodies(CHAT)
+
+    def test_ollama(self):
+        for path in ("/api/chat", "/api/generate", "/api/show"):
+            self.bodies(path)
+
+    def test_messages_and_responses(self):
+        for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/apply-template"):
+            self.bodies(path)
 
     def test_tokenize(self):
         self.bodies(TOKENIZE)

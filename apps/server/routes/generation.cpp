@@ -210,6 +210,14 @@ HttpResponse Refused(const ApiError& error, ReplyWriter& writer, LogLine& line) 
 
 }  // namespace
 
+Parsed<std::int64_t> CountPrompt(const Service& service, Parsed<GenerationCall> call) {
+  if (call) call = WithToolCalls(*std::move(call), service.model_calls);
+  if (!call) return Refuse(std::move(call).error());
+  auto prompts = PromptsOf(service, *call);
+  if (!prompts) return Refuse(std::move(prompts).error());
+  return std::ssize(std::get<std::vector<std::int32_t>>(prompts->front()));
+}
+
 HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<GenerationCall> parsed,
                       std::unique_ptr<ReplyWriter> writer, LogLine& line) {
   const auto refuse = [&](const ApiError& error) { return Refused(error, *writer, line); };

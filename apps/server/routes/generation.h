@@ -15,5 +15,7 @@ namespace foretoken::server {
 // call: what the endpoint has read of the body. The writer gives all replies their form, errors too.
 HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<GenerationCall> call,
                       std::unique_ptr<ReplyWriter> writer, LogLine& line);
+// The tokens of a chat's prompt.
+[[nodiscard]] Parsed<std::int64_t> CountPrompt(const Service& service, Parsed<GenerationCall> call);
 
 }  // namespace foretoken::server

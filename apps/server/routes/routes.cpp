@@ -5,18 +5,43 @@
 
 namespace foretoken::server {
 
-extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute, kDetokenizeRoute,
-    kHealthRoute, kIndexRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute,
-    kResponsesRoute, kSpeculationRoute, kTokenizeRoute, kVersionRoute;
+extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute, kCountTokensRoute,
+    kDetokenizeRoute, kHealthRoute, kIndexRoute, kMessagesRoute, kMetricsRoute, kModelRoute,
+    kModelsRoute, kPageRoute, kResponsesRoute, kSpeculationRoute, kTokenizeRoute, kVersionRoute;
+extern const Route kOllamaChatRoute, kOllamaCopyRoute, kOllamaCreateRoute, kOllamaDeleteRoute,
+    kOllamaEmbedRoute, kOllamaEmbeddingsRoute, kOllamaGenerateRoute, kOllamaPsRoute,
+    kOllamaPullRoute, kOllamaPushRoute, kOllamaShowRoute, kOllamaTagsRoute, kOllamaVersionRoute;
 
 std::span<const Route* const> Routes() {
-  static constexpr std::array kRoutes = {&kCompletionsRoute,   &kChatCompletionsRoute,
-                                         &kResponsesRoute,     &kModelsRoute,
-                                         &kModelRoute,         &kVersionRoute,
-                                         &kHealthRoute,        &kSpeculationRoute,
-                                         &kTokenizeRoute,      &kDetokenizeRoute,
-                                         &kApplyTemplateRoute, &kMetricsRoute,
-                                         &kPageRoute,          &kIndexRoute};
+  static constexpr std::array kRoutes = {&kCompletionsRoute,
+                                         &kChatCompletionsRoute,
+                                         &kResponsesRoute,
+                                         &kMessagesRoute,
+                                         &kCountTokensRoute,
+                                         &kModelsRoute,
+                                         &kModelRoute,
+                                         &kVersionRoute,
+                                         &kHealthRoute,
+                                         &kSpeculationRoute,
+                                         &kTokenizeRoute,
+                                         &kDetokenizeRoute,
+                                         &kApplyTemplateRoute,
+                                         &kMetricsRoute,
+                                         &kOllamaChatRoute,
+                                         &kOllamaGenerateRoute,
+                                         &kOllamaTagsRoute,
+                                         &kOllamaPsRoute,
+                                         &kOllamaShowRoute,
+                                         &kOllamaVersionRoute,
+                                         &kOllamaPullRoute,
+                                         &kOllamaPushRoute,
+                                         &kOllamaCreateRoute,
+                                         &kOllamaCopyRoute,
+                                         &kOllamaDeleteRoute,
+                                         &kOllamaEmbedRoute,
+                                         &kOllamaEmbeddingsRoute,
+                                         &kPageRoute,
+                                         &kIndexRoute};
   return kRoutes;
 }
 

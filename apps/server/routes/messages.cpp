@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "server/api/anthropic_schema.h"
+#include "server/api/anthropic_writer.h"
+#include "server/router.h"
+#include "server/routes/generation.h"
+#include "server/routes/routes.h"
+
+namespace foretoken::server {
+namespace {
+
+HttpResponse Message(Service& service, const HttpRequest& request, LogLine& line) {
+  return Generate(service, request, ParseMessagesCall(request.body, service.limits, false),
+                  AnthropicWriter(), line);
+}
+
+HttpResponse CountTokens(Service& service, const HttpRequest& request, LogLine& line) {
+  auto count = CountPrompt(service, ParseMessagesCall(request.body, service.limits, true));
+  if (count) return {.body = fmt::format("{{\"input_tokens\":{}}}", *count)};
+  line.Add("error", NameOf(count.error()));
+  HttpResponse response = ErrorResponse(count.error());
+  response.body = AnthropicErrorJson(count.error());
+  return response;
+}
+
+}  // namespace
+
+extern const Route kMessagesRoute = {.method = "POST",
+                                     .path = "/v1/messages",
+                                     .about = "Anthropic's Messages, below",
+                                     .handle = Message};
+extern const Route kCountTokensRoute = {
+    .method = "POST",
+    .path = "/v1/messages/count_tokens",
+    .about = "Anthropic's: the body of a message -> `input_tokens`",
+    .handle = CountTokens};
+
+}  // namespace foretoken::server
