@@ -42,12 +42,20 @@ ApiError NoSuchPath(const HttpRequest& request) {
           .code = "not_found"};
 }
 
-HttpResponse NoKey() {
+// In the form of the API that the path belongs to.
+HttpResponse RefusalOf(const HttpRequest& request, const ApiError& error) {
+  HttpResponse response = ErrorResponse(error);
+  if (request.route != nullptr && request.route->refusal != nullptr)
+    response.body = request.route->refusal(error);
+  return response;
+}
+
+HttpResponse NoKey(const HttpRequest& request) {
   HttpResponse response =
-      ErrorResponse({.status = 401,
-                     .message = "Authorization: no valid key is given; send 'Bearer KEY'",
-                     .type = "authentication_error",
-                     .code = "invalid_api_key"});
+      RefusalOf(request, {.status = 401,
+                          .message = "Authorization: no valid key is given; send 'Bearer KEY'",
+                          .type = "authentication_error",
+                          .code = "invalid_api_key"});
   response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
@@ -178,19 +186,20 @@ Router::Router(Service& service)
 
 // Answers requests that no route gets to see; finds the route of the others.
 std::optional<HttpResponse> Router::Screen(HttpRequest& request) const {
-  if (!rules_.KnowsHost(request)) return ErrorResponse(NotThisHost(request));
+  if (!rules_.KnowsHost(request)) return RefusalOf(request, NotThisHost(request));
   if (auto preflight = rules_.Preflight(request)) return preflight;
   std::string methods;
   const Route* const route = request.route = Find(request, methods);
   const bool open = route != nullptr && route->open;
   const auto& keys = service_.options.api_keys;
-  if (!open && !keys.empty() && !KeyOf(request, keys)) return NoKey();
+  if (!open && !keys.empty() && !KeyOf(request, keys)) return NoKey(request);
   if (route == nullptr)
-    return methods.empty() ? ErrorResponse(NoSuchPath(request)) : NoSuchMethod(request, methods);
-  if (!WebRules::IsPlain(request)) return ErrorResponse(Encoded(request));
+    return methods.empty() ? RefusalOf(request, NoSuchPath(request))
+                           : NoSuchMethod(request, methods);
+  if (!WebRules::IsPlain(request)) return RefusalOf(request, Encoded(request));
   if (route->method != std::string_view("POST")) return std::nullopt;
-  if (rules_.IsOfOtherSite(request)) return ErrorResponse(NotThisSite());
-  if (!WebRules::IsJson(request)) return ErrorResponse(NotJson(request));
+  if (rules_.IsOfOtherSite(request)) return RefusalOf(request, NotThisSite());
+  if (!WebRules::IsJson(request)) return RefusalOf(request, NotJson(request));
   return std::nullopt;
 }
 
@@ -198,19 +207,19 @@ std::optional<HttpResponse> Router::Screen(HttpRequest& request) const {
 // refuses it.
 std::optional<HttpResponse> Router::Ration(const HttpRequest& request) {
   if (request.route->always) return std::nullopt;
-  if (request.in_reserve) return ErrorResponse(NoConnection());
-  if (service_.overload.refuses_requests()) return ErrorResponse(NoMemory());
+  if (request.in_reserve) return RefusalOf(request, NoConnection());
+  if (service_.overload.refuses_requests()) return RefusalOf(request, NoMemory());
   if (request.method != "POST") return std::nullopt;
   const ServerOptions& options = service_.options;
   auto& shares = request.charges->shares;
   if (options.limits.requests_per_address || !IsThisMachine(request.remote_address)) {
     auto share = by_address_.Take(ClientOf(request.remote_address));
-    if (!share) return ErrorResponse(TooManyRequests());
+    if (!share) return RefusalOf(request, TooManyRequests());
     shares.push_back(*std::move(share));
   }
   if (const auto key = KeyOf(request, options.api_keys)) {
     auto share = by_key_.Take(std::to_string(*key));
-    if (!share) return ErrorResponse(TooManyRequests());
+    if (!share) return RefusalOf(request, TooManyRequests());
     shares.push_back(*std::move(share));
   }
   return std::nullopt;
@@ -237,7 +246,7 @@ HttpResponse Router::Answer(const HttpRequest& request) {
   HttpResponse response = request.route->handle(service_, request, line);
   if (!scope.cancelled()) return Finish(request, std::move(response), line);
   const ApiError error = charges.client_gone ? ClientGone() : ShuttingDown();
-  return Finish(request, ErrorResponse(error), LineOf(request).Add("error", NameOf(error)));
+  return Finish(request, RefusalOf(request, error), LineOf(request).Add("error", NameOf(error)));
 }
 
 HttpResponse Router::Finish(const HttpRequest& request, HttpResponse response,
@@ -262,7 +271,7 @@ HttpResponse Router::Refuse(const HttpRequest& request, int status) {
                  .code = status == 413 ? "request_too_large" : ""};
   if (status == 429) error = TooManyConnections();
   if (status == 503) error = NoMemory();
-  return Finish(request, ErrorResponse(error), LineOf(request).Add("error", NameOf(error)));
+  return Finish(request, RefusalOf(request, error), LineOf(request).Add("error", NameOf(error)));
 }
 
 void Router::NoteCut(const HttpRequest& request) {

@@ -22,6 +22,25 @@ BODIES = {
             "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}}, "stream": True, "tools": [], "n": 2},
     "/tokenize": {"content": "the end of it", "add_special": True, "parse_special": True, "with_pieces": True},
     "/detokenize": {"tokens": [1, 2, 300], "special": True},
+    "/v1/messages": {
+        "model": "tales-9m-q8_0", "max_tokens": 4, "system": [{"type": "text", "text": "short", "cache_control": {"type": "ephemeral"}}], "stream": True,
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {"a": 1}}]},
+                     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "1"}]}]}],
+        "tools": [{"name": "f", "input_schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}], "tool_choice": {"type": "any"},
+        "thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}, "stop_sequences": ["end"]},
+    "/v1/responses": {
+        "model": "tales-9m-q8_0", "max_output_tokens": 4, "instructions": "short", "stream": True, "parallel_tool_calls": False, "tool_choice": "required",
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}, {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+                  {"type": "function_call_output", "call_id": "a", "output": "1"}, {"type": "reasoning", "summary": []}],
+        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}],
+        "text": {"format": {"type": "text"}, "verbosity": "low"}, "reasoning": {"effort": "low"}, "metadata": {"a": "b"}},
+    "/api/chat": {
+        "model": "tales-9m-q8_0", "format": {"type": "object", "properties": {"a": {"type": "integer"}}}, "options": {"num_predict": 4, "seed": 1, "stop": ["end"]},
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]},
+                     {"role": "tool", "tool_name": "f", "content": "1"}], "think": True, "keep_alive": "5m",
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]},
+    "/api/generate": {"model": "tales-9m-q8_0", "prompt": "hi", "system": "short", "stream": False, "options": {"num_predict": 4}, "raw": False},
+    "/apply-template": {"messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function", "function": {"name": "f"}}]},
 }
 NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e-999", "-0", "-0.0", "0.1e1", "1" + "0" * 400, "9" * 40, "-9223372036854775809",
            "18446744073709551616", "9223372036854775807", "4294967296", "2147483648", "-1", "0", "1.5", "1e308", "00", "+1", ".5", "5.", "0x10", "1_0")
@@ -225,6 +244,9 @@ def bomb(draw):
         lambda: ("a grammar", "/v1/completions", {"prompt": "a", "max_tokens": 4, "n": 4, "grammar": grammar_bomb(draw)}),
         lambda: ("a schema", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 4, "response_format": {
             "type": "json_schema", "json_schema": {"name": "a", "schema": schema_bomb(draw)}}}),
+        lambda: ("tools", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 4, "stream": draw.random() < 0.5, "tools": [
+            {"type": "function", "function": {"name": f"f{i}" * draw.choice((1, 60)), "parameters": schema_bomb(draw)}} for i in range(draw.choice((1, 30)))],
+            "tool_choice": draw.choice(("auto", "required"))}),
         lambda: ("a pattern", "/v1/completions", {"prompt": "a", "max_tokens": 4, "regex": draw.choice(("(a*)*b", "(" * 500 + "a" + ")" * 500, "a{1000000}", "[^\\d\\D]", "\\p{Greek}+"))}),
         lambda: ("dry breakers", "/v1/completions", {"prompt": "a b " * 30, "max_tokens": 4, "dry_multiplier": 1, "dry_sequence_breakers": ["ab"[i % 2] * (i % 40 + 1) for i in range(1000)]}),
         lambda: ("empty objects", draw.choice(list(BODIES)), {"x": [{} for _ in range(draw.choice((1000, 20_000)))]}),

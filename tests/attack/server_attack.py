@@ -49,7 +49,8 @@ def wrong_with(found, refused=False):
         if status < 400 or not body or "json" not in headers.get("content-type", ""):
             continue
         try:
-            message = json.loads(body)["error"]["message"]
+            error = json.loads(body)["error"]
+            message = error if isinstance(error, str) else error["message"]  # Ollama's is a text
         except (ValueError, KeyError, TypeError):
             return f"status {status} without an error in JSON: {body[:300]!r}"
         if not message or len(message) > 4000 or "\n" in message:

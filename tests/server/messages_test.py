@@ -163,6 +163,17 @@ class Messages(unittest.TestCase):
         message = self.both(server, {"messages": [ASKED], "max_tokens": 60, "temperature": 0, "output_config": {"format": {"type": "json_schema", "schema": schema}}})
         self.assertEqual(list(json.loads(message["content"][0]["text"])), ["b", "a"])
 
+    def test_keys_come_as_anthropics_clients_send_them(self):
+        server = self.serve("--api-key", "secret")
+        body = {"messages": [ASKED], "max_tokens": 1}
+        status, _, data = server.send("POST", MESSAGES, body)
+        self.assertEqual((status, json.loads(data)["error"]["type"]), (401, "authentication_error"))
+        self.assertEqual(json.loads(data)["type"], "error")
+        self.assertEqual(server.send("POST", MESSAGES, body, headers={"x-api-key": "secret", "anthropic-version": "2023-06-01"})[0], 200)
+        status, _, data = server.send("POST", "/api/chat", {"messages": []})
+        self.assertEqual((status, list(json.loads(data))), (401, ["error"]))
+        self.assertIsInstance(json.loads(data)["error"], str)
+
     def test_what_cannot_be_done_is_refused_by_name(self):
         server = self.serve()
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}

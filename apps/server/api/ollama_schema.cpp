@@ -100,7 +100,6 @@ class OllamaReader {
   }
 
   const std::string& template_kwargs() const { return kwargs_; }
-  const std::vector<std::string>& notices() const { return notices_; }
 
  private:
   void Put(std::string_view name, std::string_view json) {
@@ -168,8 +167,6 @@ class OllamaReader {
                                       " is neither true, false nor a level; give one of them");
     const char* const name = think->is_boolean() ? "enable_thinking" : "reasoning_effort";
     kwargs_ = fmt::format("{{\"{}\":{}}}", name, think->dump());
-    if (*think != false)
-      notices_.emplace_back("think: what a model thinks is part of its text here");
   }
 
   const std::string_view body_;
@@ -178,7 +175,6 @@ class OllamaReader {
   JsonFields fields_;
   std::string out_, kwargs_;
   bool stream_ = true;
-  std::vector<std::string> notices_;
 };
 
 // The body of a call of OpenAI's, and what else was read.
@@ -186,7 +182,6 @@ struct OllamaBody {
   std::optional<std::string> text;
   bool raw = false;
   std::string template_kwargs;
-  std::vector<std::string> notices;
 };
 
 // The tree of the body is gone when the other body is read.
@@ -200,7 +195,6 @@ Parsed<OllamaBody> ReadOllamaBody(std::string_view body, const ModelLimits& limi
   if (!text) return Refuse(std::move(text).error());
   read.text = *std::move(text);
   read.template_kwargs = reader.template_kwargs();
-  read.notices = reader.notices();
   return read;
 }
 
@@ -213,7 +207,6 @@ Parsed<OllamaCall> ParseOllama(std::string_view body, const ModelLimits& limits,
       read->raw ? ParseCompletionCall(*read->text, limits) : ParseChatCall(*read->text, limits);
   if (!call) return Refuse(std::move(call).error());
   call->template_kwargs_json = std::move(read->template_kwargs);
-  for (std::string& notice : read->notices) call->notices.push_back(std::move(notice));
   return OllamaCall{.raw = read->raw, .generation = *std::move(call)};
 }
 

@@ -29,11 +29,13 @@ HttpResponse CountTokens(Service& service, const HttpRequest& request, LogLine& 
 extern const Route kMessagesRoute = {.method = "POST",
                                      .path = "/v1/messages",
                                      .about = "Anthropic's Messages, below",
-                                     .handle = Message};
+                                     .handle = Message,
+                                     .refusal = AnthropicErrorJson};
 extern const Route kCountTokensRoute = {
     .method = "POST",
     .path = "/v1/messages/count_tokens",
     .about = "Anthropic's: the body of a message -> `input_tokens`",
-    .handle = CountTokens};
+    .handle = CountTokens,
+    .refusal = AnthropicErrorJson};
 
 }  // namespace foretoken::server

@@ -85,33 +85,42 @@ constexpr Route NotHere(const char* method, const char* path) {
   return {.method = method,
           .path = path,
           .about = "Ollama's; 501, as there is one model",
-          .handle = OllamaNotHere};
+          .handle = OllamaNotHere,
+          .refusal = OllamaErrorJson};
 }
 
 }  // namespace
 
-extern const Route kOllamaChatRoute = {
-    .method = "POST", .path = "/api/chat", .about = "Ollama's chats, below", .handle = OllamaChat};
+extern const Route kOllamaChatRoute = {.method = "POST",
+                                       .path = "/api/chat",
+                                       .about = "Ollama's chats, below",
+                                       .handle = OllamaChat,
+                                       .refusal = OllamaErrorJson};
 extern const Route kOllamaGenerateRoute = {.method = "POST",
                                            .path = "/api/generate",
                                            .about = "Ollama's completions, below",
-                                           .handle = OllamaGenerate};
+                                           .handle = OllamaGenerate,
+                                           .refusal = OllamaErrorJson};
 extern const Route kOllamaTagsRoute = {.method = "GET",
                                        .path = "/api/tags",
                                        .about = "Ollama's list of models: the one there is",
-                                       .handle = OllamaTags};
+                                       .handle = OllamaTags,
+                                       .refusal = OllamaErrorJson};
 extern const Route kOllamaPsRoute = {.method = "GET",
                                      .path = "/api/ps",
                                      .about = "the same as a list of loaded models",
-                                     .handle = OllamaPs};
+                                     .handle = OllamaPs,
+                                     .refusal = OllamaErrorJson};
 extern const Route kOllamaShowRoute = {.method = "POST",
                                        .path = "/api/show",
                                        .about = "Ollama's description of the model",
-                                       .handle = OllamaShow};
+                                       .handle = OllamaShow,
+                                       .refusal = OllamaErrorJson};
 extern const Route kOllamaVersionRoute = {.method = "GET",
                                           .path = "/api/version",
                                           .about = "the version, for clients of Ollama",
-                                          .handle = OllamaVersion};
+                                          .handle = OllamaVersion,
+                                          .refusal = OllamaErrorJson};
 extern const Route kOllamaPullRoute = NotHere("POST", "/api/pull");
 extern const Route kOllamaPushRoute = NotHere("POST", "/api/push");
 extern const Route kOllamaCreateRoute = NotHere("POST", "/api/create");

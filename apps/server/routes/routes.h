@@ -18,6 +18,8 @@ struct Route {
   // Adds what a log should say about this request to the line.
   HttpResponse (*handle)(Service& service, const HttpRequest& request, LogLine& line);
   bool always = false;  // answered even while the server refuses everything else
+  // The body of an error before `handle` is asked. Null: OpenAI's.
+  std::string (*refusal)(const ApiError& error) = nullptr;
 };
 
 // In the order of the documents.
