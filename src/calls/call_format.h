@@ -18,7 +18,8 @@
 
 namespace foretoken::calls {
 
-// Reads one answer. What is no call is text; nothing of an answer is lost.
+// Reads one answer. What is no call is text, but for the marks around calls and what an answer's end
+// leaves of another call that has no name yet.
 class CallReader {
  public:
   virtual ~CallReader() = default;

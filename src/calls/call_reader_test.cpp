@@ -106,6 +106,18 @@ TEST(CallReaders, KeepCallsThatTheAnswersEndCuts) {
             Call("now", "{}"));
   EXPECT_EQ(Read("qwen-coder", "<tool_call><function=now></function></tool_call>\n<"),
             Call("now", "{}"));
+  EXPECT_EQ(Read("hermes", "<tool_call>{\"name\": \"now\"}</tool_call>\n<tool_call>\n{\"na"),
+            Call("now", "{}"));
+  EXPECT_EQ(Read("qwen-coder", "<tool_call><function=now></function></tool_call><tool_call><func"),
+            Call("now", "{}"));
+}
+
+TEST(CallReaders, KeepTextThatFollowsACall) {
+  const Parts said = Joined({Call("now", "{}"), Text(" Done. <tool_c")});
+  EXPECT_EQ(Read("hermes", "<tool_call>{\"name\": \"now\"}</tool_call> Done. <tool_c"), said);
+  EXPECT_EQ(Read("qwen-coder", "<tool_call><function=now></function></tool_call> Done. <tool_c"),
+            said);
+  EXPECT_EQ(Read("nemotron", "<TOOLCALL>[{\"name\": \"now\"}, \n"), Call("now", "{}"));
 }
 
 TEST(CallReaders, ReadListsOfCalls) {

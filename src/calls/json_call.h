@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // calls/json_call.h: reads a call that is written as a JSON object, character by character:
-// {"name": "f", "arguments": {...}}.
+// {"name": "f", "arguments": {...}}, or with "parameters".
 #pragma once
 
 #include <string>
@@ -13,7 +13,6 @@ namespace foretoken::calls {
 
 class JsonCall {
  public:
-  // arguments: the member's name; "arguments" and "parameters" are read under any.
   enum class State { kOpen, kEnded, kBroken };
 
   // Reads the next character; the first one must be {. Arguments pass on as they come, once the name

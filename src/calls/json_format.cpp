@@ -33,9 +33,9 @@ class JsonReader final : public CallReader {
   void End(std::vector<AnswerPart>& parts) override {
     // A call that has its name is one, even if the answer ends within it or its mark.
     if (at_ == At::kCall && !call_.named()) held_ += call_.raw();
-    if (at_ == At::kBehind) held_.clear();
+    // Behind a call, white space and the beginning of another call without a name are dropped.
     std::string waiting = open_.Take();
-    if (called_) waiting.clear();  // white space, or the beginning of another call's mark
+    if (called_) held_.clear(), waiting.clear();
     Add(parts, AnswerPart::Kind::kText, held_ + waiting);
     held_.clear();
     at_ = At::kText;
@@ -76,6 +76,7 @@ class JsonReader final : public CallReader {
       at_ = At::kOpened;
     }
     Add(parts, AnswerPart::Kind::kText, text);
+    called_ = called_ && text.empty();
   }
 
   void BeginCall(std::vector<AnswerPart>& parts) {
@@ -134,7 +135,7 @@ class JsonReader final : public CallReader {
   MarkFinder open_;
   At at_;
   JsonCall call_;
-  bool called_ = false;     // there was a call
+  bool called_ = false;     // a call was the last thing that came
   std::size_t closed_ = 0;  // characters of the mark behind a call
   std::string held_;        // that is text unless a call comes
 };

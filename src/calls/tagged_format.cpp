@@ -84,8 +84,9 @@ class TaggedReader final : public CallReader {
   }
 
   void End(std::vector<AnswerPart>& parts) override {
+    // Behind a call, white space and the beginning of another call without a name are dropped.
     std::string waiting = open_.Take();
-    if (called_) waiting.clear();  // white space, or the beginning of another call's mark
+    if (called_) held_.clear(), waiting.clear();
     if (!named_) Add(parts, AnswerPart::Kind::kText, held_ + waiting);
     held_.clear();
     named_ = false;
@@ -105,6 +106,7 @@ class TaggedReader final : public CallReader {
           tag_.clear();
           at_ = At::kTags;
         }
+        called_ = called_ && text.empty();
         return Add(parts, AnswerPart::Kind::kText, text);
       }
       case At::kTags:
@@ -189,7 +191,7 @@ class TaggedReader final : public CallReader {
   const std::vector<Tool>& tools_;
   MarkFinder open_, value_end_;
   At at_ = At::kText;
-  bool named_ = false, called_ = false;  // the call at hand has its name; there was a call
+  bool named_ = false, called_ = false;  // the call at hand has its name; a call came last
   std::string held_, tag_;
   std::vector<Parameter> parameters_;  // of the call
   int n_arguments_ = 0;
