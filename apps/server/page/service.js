@@ -47,7 +47,9 @@ export class Service {
     const body = { ...fields, model: this.#model?.id };
     if (this.#chats) {
       try {
-        return await this.#stream('/v1/chat/completions', { ...body, messages: turns, logprobs: true }, stream);
+        // Thoughts are a part of the text that is shown, as they are of its tokens.
+        const chat = { ...body, messages: turns, logprobs: true, reasoning_format: 'none' };
+        return await this.#stream('/v1/chat/completions', chat, stream);
       } catch (error) {
         if (!/chat template: .*(has none|no known)/.test(error.message)) throw error;
         this.#chats = false;
