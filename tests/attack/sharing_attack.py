@@ -127,8 +127,9 @@ def ask(server, client, keys, body):
 
 def start(options, kind, keys, *flags):
     key_flags = ("--api-key-file", options.keys) if keys else ()
-    return Server(options.program, "-m", options.model, "-t", "1", "--repack-cache", "off", "--parallel", "2", "-q", "--num-speculative-tokens", "16",
-                  "--lookahead", "fixed", *DRAFTERS[kind], *key_flags, *flags)
+    # A cache with room for all texts: in a full one those of a busy client displace those of others, whoever may find them.
+    return Server(options.program, "-m", options.model, "-t", "1", "--repack-cache", "off", "--parallel", "2", "-q", "--cache-tokens", "16384",
+                  "--num-speculative-tokens", "16", "--lookahead", "fixed", *DRAFTERS[kind], *key_flags, *flags)
 
 
 class Sequence:
