@@ -258,8 +258,8 @@ class Engine {
   // (foretoken/cancellation.h).
   [[nodiscard]] Result<std::vector<std::int32_t>> FormatChat(std::span<const ChatMessage> messages,
                                                              const ChatOptions& options) const;
-  // The same as text: what the template writes, control tokens by their names. Text that looks like
-  // one of them, but comes from the conversation, cannot be told from it here.
+  // What the template writes, as text, with control tokens by their names. Text that looks like one
+  // of them, but comes from the conversation, cannot be told from it here. Errors: as FormatChat.
   [[nodiscard]] Result<std::string> WriteChat(std::span<const ChatMessage> messages,
                                               const ChatOptions& options) const;
 

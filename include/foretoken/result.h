@@ -88,7 +88,7 @@ using Status = Result<void>;
 [[nodiscard]] inline tl::unexpected<Error> InvalidArgument(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
-// Of one field; why: "<why>; <what to do>".
+// The error of one field; why: "<why>; <what to do>".
 [[nodiscard]] inline tl::unexpected<Error> FailField(ErrorCode code, std::string field,
                                                      std::string_view why) {
   std::string message = field;

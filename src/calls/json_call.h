@@ -37,7 +37,7 @@ class JsonCall {
   std::string raw_, key_, value_;  // value_: of a name, or of arguments that must wait
   std::string waiting_;            // arguments that came before the name
   bool named_ = false, has_arguments_ = false;
-  // Of the value.
+  // Within the value.
   int depth_ = 0;
   bool in_text_ = false, escaped_ = false;
 };

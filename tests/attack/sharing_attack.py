@@ -177,7 +177,7 @@ def control(options, kind):
     found = []
     with start(options, kind, True, "--share-prefixes", "all") as server:
         texts.add((0, None), prompt, fields, ask(server, 0, True, body_of(prompt, fields)), new=True)
-        # Of its own the thief has no text with this prompt, so what is in the cache is told first, and then only drafts are.
+        # The thief has no text of its own with this prompt, so what is in the cache is told first, and then only drafts are.
         for client in (1, 1):
             seen = ask(server, client, True, body_of(prompt, fields))
             found.append(texts.problem_with((client, None), prompt, seen))

@@ -117,7 +117,7 @@ class ToolReader {
                                            JsonFields::Shown(choice)));
   }
 
-  // Of all tools only these may be called.
+  // Only these tools may be called.
   void Keep(const std::vector<Json>& names) {
     std::set<std::string> wanted;
     for (const Json& name : names) {
