@@ -119,6 +119,9 @@ class Messages(unittest.TestCase):
             self.assertEqual(use["type"], "tool_use")
             self.assertIn(use["name"], ("weather", "now"))
             self.assertTrue(use["name"] == "now" or len(use["input"]["city"]) <= 9)
+        exact = {"name": "exact", "input_schema": {"type": "object", "properties": {"n": {"const": 12345678901234567890123}}, "required": ["n"]}}
+        _, _, data = server.send("POST", MESSAGES, {**FORCED, "tools": [exact], "tool_choice": {"type": "any", "disable_parallel_tool_use": None}})
+        self.assertIn(b'"input": {"n":12345678901234567890123}', data)  # what a reader of numbers would change
         message = self.both(server, {**FORCED, "tool_choice": {"type": "tool", "name": "now"}, "temperature": 0})
         self.assertEqual([(block["name"], block["input"]) for block in message["content"]], [("now", {})])
 

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "server/api/json_fields.h"
@@ -35,17 +34,13 @@ const Json& MemberOr(const Json& value, const char* name) {
   return found == value.end() ? null : *found;
 }
 
-struct TranslatedChat {
-  std::string body;
-  std::vector<std::string> notices;
-};
-
 class MessagesReader {
  public:
   MessagesReader(const Json& json, std::string_view body, bool counts)
       : body_(body), counts_(counts), fields_(json, "", error_) {}
 
-  Parsed<TranslatedChat> Read() {
+  // The body of a chat.
+  Parsed<std::string> Read() {
     ReadSystem();
     ReadMessages();
     for (const char* const name : kFieldsOfChats)
@@ -62,7 +57,7 @@ class MessagesReader {
     fields_.Finish();
     if (error_) return Refuse(*std::move(error_));
     chat_.Put("messages", "[" + messages_ + "]");
-    return TranslatedChat{chat_.Text(), std::move(notices_)};
+    return chat_.Text();
   }
 
  private:
@@ -238,8 +233,8 @@ class MessagesReader {
     const Json* const choice = fields_.Object("tool_choice");
     if (choice == nullptr) return;
     const Json type = choice->value("type", Json());
-    const Json single = choice->value("disable_parallel_tool_use", Json(false));
-    if (!single.is_boolean())
+    const Json& single = MemberOr(*choice, "disable_parallel_tool_use");
+    if (!single.is_null() && !single.is_boolean())
       return fields_.Bad("tool_choice", "disable_parallel_tool_use is not true or false; give one");
     if (single == true) chat_.Put("parallel_tool_calls", "false");
     if (type == "auto" || type == "none")
@@ -283,11 +278,10 @@ class MessagesReader {
   JsonFields fields_;
   ObjectText chat_;
   std::string messages_;  // the elements of a JSON list
-  std::vector<std::string> notices_;
 };
 
 // The tree of the body is gone when the chat's own is read.
-Parsed<TranslatedChat> ToChatOfMessages(std::string_view body, bool counts) {
+Parsed<std::string> ToChatOfMessages(std::string_view body, bool counts) {
   const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
   return MessagesReader(*json, body, counts).Read();
@@ -297,13 +291,9 @@ Parsed<TranslatedChat> ToChatOfMessages(std::string_view body, bool counts) {
 
 Parsed<GenerationCall> ParseMessagesCall(std::string_view body, const ModelLimits& limits,
                                          bool counts) {
-  Parsed<TranslatedChat> chat = ToChatOfMessages(body, counts);
-  if (!chat) return Refuse(std::move(chat).error());
-  Parsed<GenerationCall> call = ParseChatCall(chat->body, limits);
-  if (!call) return call;
-  call->notices.insert(call->notices.begin(), std::make_move_iterator(chat->notices.begin()),
-                       std::make_move_iterator(chat->notices.end()));
-  return call;
+  const Parsed<std::string> chat = ToChatOfMessages(body, counts);
+  if (!chat) return Refuse(chat.error());
+  return ParseChatCall(*chat, limits);
 }
 
 }  // namespace foretoken::server

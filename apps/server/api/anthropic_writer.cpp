@@ -59,21 +59,28 @@ class Messages final : public ReplyWriter {
     if (choices.empty()) return text;
     const Completion& completion = choices.front().end.completion;
     bool has_calls = false;
-    BlockJson message = MessageOf(frame);
+    std::string blocks;
+    std::size_t n_blocks = 0;
     for (const auto& [kind, said, name] : BlocksOf(frame, completion.text)) {
       has_calls |= kind == Kind::kName;
-      message["content"].push_back(WholeBlock(frame, kind, said, name, message["content"].size()));
+      blocks.append(n_blocks > 0 ? "," : "").append(WholeBlock(frame, kind, said, name, n_blocks));
+      ++n_blocks;
     }
-    message["stop_reason"] = StopReason(completion.finish_reason, has_calls);
-    message["usage"] = UsageOfMessage(UsageOf(choices, n));
-    if (!frame.notices.empty()) message["notices"] = frame.notices;
-    text.Add(OneLine(message));
+    BlockJson rest = {{"stop_reason", StopReason(completion.finish_reason, has_calls)},
+                      {"stop_sequence", nullptr},
+                      {"usage", UsageOfMessage(UsageOf(choices, n))}};
+    if (!frame.notices.empty()) rest["notices"] = frame.notices;
+    std::string head = OneLine(MessageOf(frame));
+    head.pop_back();
+    text.Add(head + ",\"content\":[" + blocks + "]," + OneLine(rest).substr(1));
     return text;
   }
 
   const char* stream_type() const override { return kEventStream; }
   LongText Begin(const ReplyFrame& frame, int, const Echo&, std::vector<TokenLogprobs>) override {
     BlockJson message = MessageOf(frame);
+    message["content"] = BlockJson::array();
+    message["stop_reason"] = message["stop_sequence"] = nullptr;
     message["usage"] = UsageOfMessage({});
     LongText text;
     text.Add(Event("message_start", {{"message", std::move(message)}}));
@@ -151,18 +158,25 @@ class Messages final : public ReplyWriter {
     return blocks;
   }
 
-  static BlockJson WholeBlock(const ReplyFrame& frame, Kind kind, const std::string& said,
-                              const std::string& name, std::size_t n) {
+  // A block of text or of a thought.
+  static BlockJson SaidBlock(Kind kind, const std::string& said) {
     if (kind == Kind::kThought)
       return {{"type", "thinking"}, {"thinking", said}, {"signature", ""}};
-    if (kind == Kind::kText) return {{"type", "text"}, {"text", said}};
-    // Arguments that the end of the answer cuts are none.
-    BlockJson input = BlockJson::parse(said, nullptr, false);
-    if (!input.is_object()) input = BlockJson::object();
-    return {{"type", "tool_use"},
-            {"id", CallId(frame, n)},
-            {"name", name},
-            {"input", std::move(input)}};
+    return {{"type", "text"}, {"text", said}};
+  }
+
+  // As JSON. A call's input is the text of its arguments, so that nothing of them changes; arguments
+  // that the end of the answer cuts are none.
+  static std::string WholeBlock(const ReplyFrame& frame, Kind kind, const std::string& said,
+                                const std::string& name, std::size_t n) {
+    if (kind != Kind::kName) return OneLine(SaidBlock(kind, said));
+    const bool whole = said.starts_with('{') && BlockJson::accept(said);
+    return ObjectText()
+        .Put("type", "\"tool_use\"")
+        .Put("id", QuotedText(CallId(frame, n)))
+        .Put("name", QuotedText(name))
+        .Put("input", whole ? WithoutSpace(said) : "{}")
+        .Text();
   }
 
   // A part of the answer, in the block that is open or in a new one.
@@ -180,7 +194,7 @@ class Messages final : public ReplyWriter {
     const Kind kind = part.kind == Kind::kArguments ? Kind::kName : part.kind;
     if (!open_ || kind_ != kind) {
       if (kind == Kind::kName) return;  // without a name there is no call
-      Open(kind, WholeBlock(frame, kind, "", "", n_blocks_), events);
+      Open(kind, SaidBlock(kind, ""), events);
     }
     BlockJson delta =
         kind == Kind::kName ? BlockJson{{"type", "input_json_delta"}, {"partial_json", part.text}}
