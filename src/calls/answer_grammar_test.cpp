@@ -60,8 +60,8 @@ TEST(AnswerGrammar, LeavesTextFreeUntilACallBegins) {
     EXPECT_EQ(Takes(gbnf, text), true) << text;
   EXPECT_EQ(Takes(gbnf, "Well. <tool_call>"), std::nullopt);
   for (const char* const text :
-       {"<tool_call>no", "<tool_call>\n{\"name\": \"other\"", "<tool_call>\n{\"arguments\"",
-        "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}",
+       {"<tool_call>no", "<<tool_call>no", "<tool_call>\n{\"name\": \"other\"",
+        "<tool_call>\n{\"arguments\"", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}",
         "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": 1"})
     EXPECT_EQ(Takes(gbnf, text), false) << text;
   EXPECT_EQ(Takes(gbnf, kNow + " and"), false);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calls/call_format.h"
+#include "calls/marked_text.h"
 
 namespace foretoken::calls {
 namespace {
@@ -151,6 +152,14 @@ TEST(CallReaders, WriteValuesThatAreNoJsonAsTexts) {
                  "<tool_call><function=weather><parameter=days>\nfew\n</parameter></function>"
                  "</tool_call>"),
             Call("weather", R"({"days": "few"})"));
+}
+
+TEST(MarkFinder, FindsAMarkThatBeginsWithinItsOwnBeginning) {
+  MarkFinder finder("aab");
+  std::string text;
+  EXPECT_FALSE(finder.Read('a', text) || finder.Read('a', text) || finder.Read('a', text));
+  EXPECT_EQ(text, "a");
+  EXPECT_TRUE(finder.Read('b', text));
 }
 
 TEST(CallFormats, AreKnownByWhatTemplatesWrite) {

@@ -59,9 +59,7 @@ void AnswerReader::Step(char c, std::vector<AnswerPart>& parts) {
     std::string text;
     const bool ended = end_.Read(c, text);
     Add(parts, AnswerPart::Kind::kThought, text);
-    if (!ended) return;
-    end_.Take();
-    at_ = At::kBehind;
+    if (ended) at_ = At::kBehind;
     return;
   }
   if (IsSpace(c)) return;

@@ -141,13 +141,7 @@ class Messages final : public ReplyWriter {
 
   static std::vector<Block> BlocksOf(const ReplyFrame& frame, const std::string& text) {
     std::vector<Block> blocks;
-    std::vector<AnswerPart> parts = {{Kind::kText, text}};
-    if (const auto reader = frame.Reader()) {
-      parts.clear();
-      reader->Read(text, parts);
-      reader->End(parts);
-    }
-    for (AnswerPart& part : parts) {
+    for (AnswerPart& part : frame.PartsOf(text)) {
       if (part.kind == Kind::kName)
         blocks.push_back({Kind::kName, "", std::move(part.text)});
       else if (part.kind != Kind::kArguments)

@@ -9,15 +9,12 @@
 #include <vector>
 
 #include "server/api/json_fields.h"
+#include "server/api/object_text.h"
 #include "server/api/ollama_replies.h"
 #include "server/api/reply_writer.h"
 
 namespace foretoken::server {
 namespace {
-
-std::string OllamaText(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
 
 // Names of fields as messages begin with them, and what Ollama calls them.
 constexpr std::pair<std::string_view, std::string_view> kOllamaNames[] = {
@@ -79,7 +76,7 @@ class OllamaAnswer {
     for (char& c : arguments)
       if (c == '\n' || c == '\r') c = ' ';
     calls_.append(calls_.empty() ? "" : ",")
-        .append(fmt::format("{{\"function\":{{\"name\":{},\"arguments\":{}}}}}", OllamaText(name),
+        .append(fmt::format("{{\"function\":{{\"name\":{},\"arguments\":{}}}}}", QuotedText(name),
                             arguments));
   }
   bool lost() const { return lost_; }  // a call that was cut
@@ -87,8 +84,8 @@ class OllamaAnswer {
 
   // What was said since the last call, as a member of a reply.
   std::string Take(bool chat) {
-    const std::string text = OllamaText(std::exchange(text_, {}));
-    const std::string thought = thought_.empty() ? "" : ",\"thinking\":" + OllamaText(thought_);
+    const std::string text = QuotedText(std::exchange(text_, {}));
+    const std::string thought = thought_.empty() ? "" : ",\"thinking\":" + QuotedText(thought_);
     const std::string calls = std::exchange(calls_, {});
     thought_.clear();
     if (!chat) return "\"response\":" + text + thought;
@@ -114,16 +111,7 @@ class Ollama final : public ReplyWriter {
   LongText Whole(const ReplyFrame& frame, std::span<const Choice> choices, int) override {
     LongText text;
     text.AddLater([this, &frame, &choice = choices.front()](std::string& out) {
-      const std::string& all = choice.end.completion.text;
-      const auto reader = frame.Reader();
-      if (reader == nullptr) {
-        answer_.Say(all);
-      } else {
-        std::vector<calls::AnswerPart> parts;
-        reader->Read(all, parts);
-        reader->End(parts);
-        answer_.Read(parts);
-      }
+      answer_.Read(frame.PartsOf(choice.end.completion.text));
       answer_.EndCall(choice.end.completion.finish_reason != FinishReason::kStop);
       out += Last(frame, choice);
     });
@@ -158,7 +146,7 @@ class Ollama final : public ReplyWriter {
  private:
   // The beginning of a reply or of a part, up to what was said.
   std::string Opening(const ReplyFrame& frame) {
-    return fmt::format("{{\"model\":{},\"created_at\":\"{}\",{}", OllamaText(frame.model),
+    return fmt::format("{{\"model\":{},\"created_at\":\"{}\",{}", QuotedText(frame.model),
                        OllamaTime(std::chrono::system_clock::now()), answer_.Take(chat_));
   }
 
@@ -180,7 +168,7 @@ class Ollama final : public ReplyWriter {
     rest["eval_duration"] = Nanoseconds(completion.timings.decode_ms);
     if (auto notices = Notices(frame, completion); !notices.empty())
       rest["notices"] = std::move(notices);
-    return Opening(frame) + "," + OllamaText(rest).substr(1);
+    return Opening(frame) + "," + OneLine(rest).substr(1);
   }
 
   std::vector<std::string> Notices(const ReplyFrame& frame, const Completion& completion) const {

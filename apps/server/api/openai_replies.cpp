@@ -372,18 +372,9 @@ OrderedJson MessageJson(const ReplyFrame& frame, const std::string& text, int in
   return message;
 }
 
-std::vector<calls::AnswerPart> PartsOf(const ReplyFrame& frame, const std::string& text) {
-  std::vector<calls::AnswerPart> parts;
-  const auto reader = frame.Reader();
-  if (reader == nullptr) return parts;
-  reader->Read(text, parts);
-  reader->End(parts);
-  return parts;
-}
-
 void AddChoice(const ReplyFrame& frame, const Choice& choice, int index, LongText& text) {
   const Completion& completion = choice.end.completion;
-  auto parts = PartsOf(frame, completion.text);
+  auto parts = frame.PartsOf(completion.text);
   const bool has_calls = std::any_of(parts.begin(), parts.end(), [](const auto& part) {
     return part.kind == calls::AnswerPart::Kind::kName;
   });
@@ -476,6 +467,15 @@ std::unique_ptr<calls::CallReader> ReplyFrame::Reader() const {
   auto reader = calls != nullptr ? calls->reader(tools) : nullptr;
   if (!divides_thoughts) return reader;
   return std::make_unique<calls::AnswerReader>(begins_in_thought, std::move(reader));
+}
+
+std::vector<calls::AnswerPart> ReplyFrame::PartsOf(const std::string& text) const {
+  const auto reader = Reader();
+  if (reader == nullptr) return {{calls::AnswerPart::Kind::kText, text}};
+  std::vector<calls::AnswerPart> parts;
+  reader->Read(text, parts);
+  reader->End(parts);
+  return parts;
 }
 
 // Doubled, so that a leading space, which the beginning of a text may drop, shows in the second

@@ -50,6 +50,8 @@ struct ReplyFrame {
 
   // Reads one of its answers. Null: an answer is its text. The frame must outlive it.
   std::unique_ptr<calls::CallReader> Reader() const;
+  // The parts of a whole answer; its text, if there is no reader.
+  std::vector<calls::AnswerPart> PartsOf(const std::string& text) const;
 };
 
 // The prompt, if it was asked for.

@@ -95,7 +95,7 @@ class Responses final : public ReplyWriter {
     LongText text;
     if (choices.empty()) return text;
     const Completion& completion = choices.front().end.completion;
-    for (const AnswerPart& part : PartsOfAnswer(frame, completion.text)) Say(part);
+    for (const AnswerPart& part : frame.PartsOf(completion.text)) Say(part);
     EndItems(completion);
     text.Add(ResponseText(ResponseUsageJson(UsageOf(choices, n))));
     return text;
@@ -147,15 +147,6 @@ class Responses final : public ReplyWriter {
   }
 
  private:
-  static std::vector<AnswerPart> PartsOfAnswer(const ReplyFrame& frame, const std::string& text) {
-    std::vector<AnswerPart> parts;
-    const auto reader = frame.Reader();
-    if (reader == nullptr) return {{AnswerPart::Kind::kText, text}};
-    reader->Read(text, parts);
-    reader->End(parts);
-    return parts;
-  }
-
   void Start(const ReplyFrame& frame) {
     number_ = frame.id.substr(frame.id.find('-') + 1);
     created_ = frame.created;
