@@ -105,6 +105,24 @@ std::string TextUntil(std::string_view name, std::string_view mark, std::string_
   return rules;
 }
 
+std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
+                      bool may_end, const ControlTokens& control) {
+  if (!control.Has(mark)) return TextUntil(name, mark, then, may_end);
+  return fmt::format("{0}-0 ::= [^\\x00] {0}-0 | {1} {2}{3}\n", name, control.InGrammar(mark), then,
+                     may_end ? " | \"\"" : "");
+}
+
+std::string AnswersWith(const ToolUse& use, std::string_view mark, const ControlTokens& control,
+                        std::string_view rules) {
+  const std::string begun = control.InGrammar(mark) + " calls";
+  std::string gbnf(rules);
+  if (use.required) return gbnf + "root ::= " + begun + "\n";
+  if (!use.text_grammar.empty())
+    return gbnf + fmt::format("root ::= {} | text-root\n", begun) +
+           Prefixed(use.text_grammar, "text-");
+  return gbnf + "root ::= free-0\n" + TextUntil("free", mark, "calls", true, control);
+}
+
 std::string ArgumentsGrammar(const Tool& tool, std::string_view prefix,
                              std::vector<std::string>& notices) {
   if (tool.parameters_json.empty()) return Prefixed(JsonGrammar(), prefix);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calls/call_format.h"
+#include "calls/control_tokens.h"
 
 namespace foretoken::calls {
 
@@ -22,6 +23,14 @@ std::string Prefixed(std::string_view gbnf, std::string_view prefix);
 // `name`-0. REQUIRES: the mark is ASCII.
 std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
                       bool may_end);
+// The same for a mark that may be a control token, which is no text.
+std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
+                      bool may_end, const ControlTokens& control);
+
+// The whole grammar of answers whose calls begin with `mark`; `calls` is a rule of `rules` for what
+// follows it. The use says what else an answer may be.
+std::string AnswersWith(const ToolUse& use, std::string_view mark, const ControlTokens& control,
+                        std::string_view rules);
 
 // The rules of a tool's arguments, with `prefix` root as the first; a notice where its schema cannot
 // be followed.

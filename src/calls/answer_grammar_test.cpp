@@ -40,7 +40,7 @@ const std::vector<Tool> kTools = {
 
 std::string GrammarOf(std::string_view format, const ToolUse& use) {
   for (const CallFormat* const row : CallFormats())
-    if (row->name == format) return row->grammar(use).value().gbnf;
+    if (row->name == format) return row->grammar(use, {}).value().gbnf;
   return {};
 }
 
@@ -83,7 +83,7 @@ TEST(AnswerGrammar, AllowsOneCallWhereSeveralAreNotWanted) {
 TEST(AnswerGrammar, HoldsOtherAnswersToTheirOwnForm) {
   const std::string text = ChoiceGrammar(std::vector<std::string>{"yes", "no"}).value();
   for (const CallFormat* const row : CallFormats()) {
-    const std::string gbnf = row->grammar({.tools = kTools, .text_grammar = text}).value().gbnf;
+    const std::string gbnf = row->grammar({.tools = kTools, .text_grammar = text}, {}).value().gbnf;
     EXPECT_EQ(Takes(gbnf, "yes"), true) << row->name;
     EXPECT_EQ(Takes(gbnf, "maybe"), false) << row->name;
   }
@@ -140,7 +140,7 @@ TEST(AnswerGrammar, HoldsValuesOfTagsToTheirLengthsAndPatterns) {
 
 TEST(AnswerGrammar, SaysWhichSchemaIsNotFollowed) {
   const std::vector<Tool> tools = {{"odd", R"({"type": "object", "not": {}})"}};
-  const auto grammar = CallFormats()[0]->grammar({.tools = tools}).value();
+  const auto grammar = CallFormats()[0]->grammar({.tools = tools}, {}).value();
   ASSERT_EQ(grammar.notices.size(), 1u);
   EXPECT_TRUE(grammar.notices[0].starts_with("tools: the arguments of odd may be any object"))
       << grammar.notices[0];
@@ -152,7 +152,7 @@ TEST(AnswerGrammar, SaysWhichSchemaIsNotFollowed) {
 TEST(AnswerGrammar, WritesNamesWithAnyCharacters) {
   const std::vector<Tool> tools = {{"a\"b\\c]d{2}#"}};
   for (const CallFormat* const row : CallFormats())
-    EXPECT_TRUE(row->grammar({.tools = tools})) << row->name;
+    EXPECT_TRUE(row->grammar({.tools = tools}, {})) << row->name;
 }
 
 TEST(Prefixed, RenamesRulesAndNothingElse) {

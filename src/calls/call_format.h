@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calls/control_tokens.h"
 #include "calls/tool_use.h"
 #include "foretoken/result.h"
 
@@ -42,9 +43,10 @@ struct CallFormat {
   // Whether a template that wrote the probe (below) in this way uses this form.
   bool (*wrote)(std::string_view conversation);
   // The tools must outlive the reader.
-  std::unique_ptr<CallReader> (*reader)(const std::vector<Tool>& tools);
+  std::unique_ptr<CallReader> (*reader)(const std::vector<Tool>& tools,
+                                        const ControlTokens& control);
   // Errors: kTooLarge.
-  Result<AnswerGrammar> (*grammar)(const ToolUse& use);
+  Result<AnswerGrammar> (*grammar)(const ToolUse& use, const ControlTokens& control);
 };
 
 // The first one is used where a template knows no tools.

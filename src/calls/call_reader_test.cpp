@@ -27,7 +27,7 @@ const CallFormat& Named(std::string_view name) {
 
 // The answer read in pieces of so many bytes, with adjacent parts of one kind joined.
 Parts ReadIn(std::string_view format, std::string_view answer, std::size_t piece) {
-  const auto reader = Named(format).reader(kSomeTools);
+  const auto reader = Named(format).reader(kSomeTools, {});
   Parts all;
   for (std::size_t i = 0; i < answer.size(); i += piece) {
     Parts parts;

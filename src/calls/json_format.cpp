@@ -23,8 +23,11 @@ struct JsonSyntax {
 
 class JsonReader final : public CallReader {
  public:
-  explicit JsonReader(const JsonSyntax& syntax)
-      : syntax_(syntax), open_(syntax.open), at_(*syntax.open == '\0' ? At::kBegin : At::kText) {}
+  JsonReader(const JsonSyntax& syntax, const ControlTokens& control)
+      : syntax_(syntax),
+        open_(control.InText(syntax.open)),
+        close_(control.InText(syntax.close)),
+        at_(*syntax.open == '\0' ? At::kBegin : At::kText) {}
 
   void Read(std::string_view text, std::vector<AnswerPart>& parts) override {
     for (const char c : text) Step(c, parts);
@@ -96,7 +99,7 @@ class JsonReader final : public CallReader {
         called_ = true;
         closed_ = 0;
         at_ = syntax_.list ? At::kOpened : At::kBehind;
-        if (!syntax_.list && *syntax_.close == '\0') at_ = At::kText;
+        if (!syntax_.list && close_.empty()) at_ = At::kText;
         return;
       case JsonCall::State::kBroken:
         held_ += call_.raw();
@@ -108,21 +111,20 @@ class JsonReader final : public CallReader {
   void CloseList() {
     held_.clear();
     closed_ = 0;
-    at_ = *syntax_.close == '\0' ? At::kText : At::kBehind;
+    at_ = close_.empty() ? At::kText : At::kBehind;
   }
 
   // White space, and then the mark; anything else is text.
   void ReadClose(char c, std::vector<AnswerPart>& parts) {
-    const std::string_view close = syntax_.close;
     held_ += c;
     if (closed_ == 0 && IsSpace(c)) return;
-    if (c != close[closed_]) {
+    if (c != close_[closed_]) {
       at_ = At::kText;
       const std::string held = std::exchange(held_, {});
       for (const char h : held) ReadText(h, parts);
       return;
     }
-    if (++closed_ < close.size()) return;
+    if (++closed_ < close_.size()) return;
     held_.clear();
     at_ = At::kText;
   }
@@ -133,6 +135,7 @@ class JsonReader final : public CallReader {
 
   const JsonSyntax& syntax_;
   MarkFinder open_;
+  const std::string close_;
   At at_;
   JsonCall call_;
   bool called_ = false;     // a call was the last thing that came
@@ -157,39 +160,35 @@ Status AddCalls(const JsonSyntax& syntax, const ToolUse& use, AnswerGrammar& gra
   return {};
 }
 
-Result<AnswerGrammar> JsonAnswer(const JsonSyntax& syntax, const ToolUse& use) {
+Result<AnswerGrammar> JsonAnswer(const JsonSyntax& syntax, const ToolUse& use,
+                                 const ControlTokens& control) {
   AnswerGrammar grammar;
   const std::string open = syntax.open, close = syntax.close;
   const std::string body =
       syntax.list ? fmt::format("\"[\" call {} \"]\"", use.several ? "(\",\" ws call)*" : "")
                   : "call";
-  const std::string one = fmt::format("ws {} ws {}", body, Quoted(close));
+  const std::string one = fmt::format("ws {} ws {}", body, control.InGrammar(close));
   const bool repeats = use.several && !syntax.list && !open.empty();
   // Behind the first mark.
-  grammar.gbnf += fmt::format("calls ::= {}{}\n", open.empty() ? body : one,
-                              repeats ? fmt::format(" (ws {} {})*", Quoted(open), one) : "");
-  const std::string begun = open.empty() ? "calls" : Quoted(open) + " calls";
-  if (use.required) {
-    grammar.gbnf += "root ::= " + begun + "\n";
-  } else if (!use.text_grammar.empty()) {
-    grammar.gbnf +=
-        fmt::format("root ::= {} | text-root\n", begun) + Prefixed(use.text_grammar, "text-");
-  } else if (open.empty()) {  // a text that begins with { is a call
-    grammar.gbnf += "root ::= calls | free\nfree ::= ([^{] any)?\nany ::= [^\\x00]*\n";
-  } else {
-    grammar.gbnf += "root ::= free-0\n" + TextUntil("free", open, "calls", true);
-  }
+  const std::string calls =
+      fmt::format("calls ::= {}{}\n", open.empty() ? body : one,
+                  repeats ? fmt::format(" (ws {} {})*", control.InGrammar(open), one) : "");
+  // Without a mark, a text that begins with { is a call.
+  if (open.empty() && !use.required && use.text_grammar.empty())
+    grammar.gbnf = calls + "root ::= calls | free\nfree ::= ([^{] any)?\nany ::= [^\\x00]*\n";
+  else
+    grammar.gbnf = AnswersWith(use, open, control, calls);
   FORETOKEN_CHECK_OK(AddCalls(syntax, use, grammar));
   return Checked(std::move(grammar));
 }
 
 template <const JsonSyntax& syntax>
-std::unique_ptr<CallReader> ReaderOf(const std::vector<Tool>&) {
-  return std::make_unique<JsonReader>(syntax);
+std::unique_ptr<CallReader> ReaderOf(const std::vector<Tool>&, const ControlTokens& control) {
+  return std::make_unique<JsonReader>(syntax, control);
 }
 template <const JsonSyntax& syntax>
-Result<AnswerGrammar> GrammarOf(const ToolUse& use) {
-  return JsonAnswer(syntax, use);
+Result<AnswerGrammar> GrammarOf(const ToolUse& use, const ControlTokens& control) {
+  return JsonAnswer(syntax, use, control);
 }
 
 bool Has(std::string_view text, std::string_view part) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/control_text.h"
 #include "calls/answer_grammar.h"
 #include "calls/call_format.h"
 #include "calls/marked_text.h"
@@ -76,8 +77,8 @@ std::string Escaped(std::string_view text) {
 
 class TaggedReader final : public CallReader {
  public:
-  explicit TaggedReader(const std::vector<Tool>& tools)
-      : tools_(tools), open_(std::string(kOpen)), value_end_(std::string(kParameterEnd)) {}
+  TaggedReader(const std::vector<Tool>& tools, const ControlTokens& control)
+      : tools_(tools), open_(control.InText(kOpen)), value_end_(std::string(kParameterEnd)) {}
 
   void Read(std::string_view text, std::vector<AnswerPart>& parts) override {
     for (const char c : text) Step(c, parts);
@@ -118,6 +119,7 @@ class TaggedReader final : public CallReader {
 
   void ReadTag(char c, std::vector<AnswerPart>& parts) {
     if (!named_) held_ += c;
+    if (c == kControlBegin || c == kControlEnd) return;  // a tag may be a control token
     if (tag_.empty() && IsSpace(c)) return;
     tag_ += c;
     if (tag_.front() != '<') return Break(parts);
@@ -278,19 +280,14 @@ std::string ValueGrammar(const Parameter& parameter, const std::string& prefix,
          fmt::format("{}value ::= {}root {}\n", prefix, prefix, Quoted("\n</parameter>\n"));
 }
 
-Result<AnswerGrammar> TaggedAnswer(const ToolUse& use) {
+Result<AnswerGrammar> TaggedAnswer(const ToolUse& use, const ControlTokens& control) {
   AnswerGrammar grammar;
-  const std::string close = Quoted("</tool_call>"), open = Quoted(kOpen);
+  const std::string close = control.InGrammar(kClose), open = control.InGrammar(kOpen);
   const std::string one = fmt::format("ws call ws {}", close);
-  grammar.gbnf = fmt::format("calls ::= {}{}\n", one,
-                             use.several ? fmt::format(" (ws {} {})*", open, one) : "");
-  if (use.required)
-    grammar.gbnf += fmt::format("root ::= {} calls\n", open);
-  else if (!use.text_grammar.empty())
-    grammar.gbnf +=
-        fmt::format("root ::= {} calls | text-root\n", open) + Prefixed(use.text_grammar, "text-");
-  else
-    grammar.gbnf += "root ::= free-0\n" + TextUntil("free", kOpen, "calls", true);
+  grammar.gbnf =
+      AnswersWith(use, kOpen, control,
+                  fmt::format("calls ::= {}{}\n", one,
+                              use.several ? fmt::format(" (ws {} {})*", open, one) : ""));
   std::string calls = "call ::=", rules;
   for (std::size_t i = 0; i < use.tools.size(); ++i) {
     const Tool& tool = use.tools[i];
@@ -319,9 +316,8 @@ extern const CallFormat kTaggedFormat = {
     .name = "qwen-coder",
     .help = "a tag for the function and one for each argument: Qwen3-Coder, Qwen 3.5, Nemotron 3",
     .wrote = [](std::string_view text) { return text.find(kFunction) != text.npos; },
-    .reader = [](const std::vector<Tool>& tools) -> std::unique_ptr<CallReader> {
-      return std::make_unique<TaggedReader>(tools);
-    },
+    .reader = [](const std::vector<Tool>& tools, const ControlTokens& control)
+        -> std::unique_ptr<CallReader> { return std::make_unique<TaggedReader>(tools, control); },
     .grammar = TaggedAnswer};
 
 }  // namespace foretoken::calls

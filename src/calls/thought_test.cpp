@@ -21,7 +21,7 @@ std::vector<AnswerPart> Thoughts(const Thinker& thinker, std::string_view answer
   std::vector<AnswerPart> whole;
   for (std::size_t piece = answer.size() + 1; piece > 0; --piece) {
     AnswerReader reader(thinker.begun,
-                        thinker.calls ? CallFormats().front()->reader(tools) : nullptr);
+                        thinker.calls ? CallFormats().front()->reader(tools, {}) : nullptr);
     std::vector<AnswerPart> all;
     for (std::size_t i = 0; i < answer.size(); i += piece) {
       std::vector<AnswerPart> parts;

@@ -19,7 +19,7 @@ using foretoken::calls::Tool;
 
 std::vector<AnswerPart> Read(const CallFormat& format, const std::vector<Tool>& tools,
                              std::string_view answer, std::size_t piece) {
-  const auto reader = format.reader(tools);
+  const auto reader = format.reader(tools, {});
   std::vector<AnswerPart> all, parts;
   const auto take = [&] {
     for (const AnswerPart& part : parts) Add(all, part.kind, part.text);

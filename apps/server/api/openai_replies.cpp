@@ -464,7 +464,7 @@ OrderedJson JsonOf(const ServedModel& served) {
 }  // namespace
 
 std::unique_ptr<calls::CallReader> ReplyFrame::Reader() const {
-  auto reader = calls != nullptr ? calls->reader(tools) : nullptr;
+  auto reader = calls != nullptr ? calls->reader(tools, *control) : nullptr;
   if (!divides_thoughts) return reader;
   return std::make_unique<calls::AnswerReader>(begins_in_thought, std::move(reader));
 }

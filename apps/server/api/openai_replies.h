@@ -47,6 +47,7 @@ struct ReplyFrame {
   bool divides_thoughts = false, begins_in_thought = false;
   const calls::CallFormat* calls = nullptr;  // of the calls in its answers; null: they have none
   std::vector<calls::Tool> tools;
+  const calls::ControlTokens* control = nullptr;  // the model's
 
   // Reads one of its answers. Null: an answer is its text. The frame must outlive it.
   std::unique_ptr<calls::CallReader> Reader() const;

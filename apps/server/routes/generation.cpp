@@ -196,7 +196,8 @@ ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
           .trace = call.trace,
           .divides_thoughts = call.chat && call.divides_thoughts,
           .calls = call.tools.use.tools.empty() ? nullptr : service.model_calls.format,
-          .tools = call.tools.use.tools};
+          .tools = call.tools.use.tools,
+          .control = &service.model_calls.control};
 }
 
 // The error as a response; also written into the log line.

@@ -73,7 +73,7 @@ Parsed<GenerationCall> WithToolCalls(GenerationCall call, const ModelCalls& mode
   }
   std::string& grammar = call.request.sampling.grammar;
   tools.use.text_grammar = grammar;
-  auto answers = model.format->grammar(tools.use);
+  auto answers = model.format->grammar(tools.use, model.control);
   if (answers) {
     grammar = std::move(answers->gbnf);
     for (std::string& notice : answers->notices) call.notices.push_back(std::move(notice));

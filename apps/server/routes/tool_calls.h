@@ -17,6 +17,7 @@ struct ModelCalls {
   // The form in which the model calls. Null: the template has one that is not known here, and calls
   // stay text.
   const calls::CallFormat* format = nullptr;
+  calls::ControlTokens control = {};
 };
 // Found by what the template writes of a conversation with a tool.
 ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format);
