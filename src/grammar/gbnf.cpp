@@ -216,7 +216,8 @@ class GbnfParser {
         FORETOKEN_TRY(GbnfNode repeat, ParseRepeat());
         repeat.children = {sequence.children.back()};
         sequence.children.back() = Add(std::move(repeat));
-      } else if (c != '\0' && (c == '"' || c == '[' || c == '(' || c == '.' || IsWord(c))) {
+      } else if (c != '\0' &&
+                 (c == '"' || c == '[' || c == '(' || c == '.' || c == '<' || IsWord(c))) {
         FORETOKEN_TRY(const int item, ParseItem(depth));
         sequence.children.push_back(item);
         n_stacked = 0;
@@ -232,6 +233,7 @@ class GbnfParser {
     if (Accept("[")) return ParseClass();
     if (Accept("."))
       return Add({.kind = GbnfNode::Kind::kCharacter, .ranges = Normalised({{0, kLastCodePoint}})});
+    if (Accept("<")) return ParseControl();
     if (Accept("(")) {
       SkipSpace(true);
       FORETOKEN_TRY(const int group, ParseAlternatives(depth + 1));
@@ -239,6 +241,21 @@ class GbnfParser {
       return group;
     }
     return Add({.kind = GbnfNode::Kind::kRule, .rule = RuleNamed(TakeWord())});
+  }
+
+  Result<int> ParseControl() {
+    constexpr Token kMost = 1 << 24;  // tokens of a vocabulary
+    if (!Accept("[") || !IsDigit(Peek()))
+      return FailHere(
+          fmt::format("{} after <; name a control token by its number, as in <[7]>", Here()));
+    Token token = 0;
+    for (; IsDigit(Peek()); ++at_) {
+      token = token * 10 + (Peek() - '0');
+      if (token > kMost) return FailHere("there is no control token of this number; correct it");
+    }
+    if (!Accept("]>"))
+      return FailHere(fmt::format("{} in the number of a control token; close it with ]>", Here()));
+    return Add({.kind = GbnfNode::Kind::kControl, .token = token});
   }
 
   Result<int> ParseLiteral() {
@@ -376,9 +393,10 @@ std::vector<bool> Holds(const Gbnf& gbnf, bool characters) {
     if (node.kind == GbnfNode::Kind::kRule)
       references[static_cast<std::size_t>(node.rule)].push_back(static_cast<int>(i));
     if (node.kind == GbnfNode::Kind::kSequence) missing[i] = static_cast<int>(node.children.size());
-    const bool at_once = missing[i] == 0 ||
-                         (node.kind == GbnfNode::Kind::kRepeat && node.least == 0) ||
-                         (node.kind == GbnfNode::Kind::kCharacter && characters);
+    const bool at_once =
+        missing[i] == 0 || (node.kind == GbnfNode::Kind::kRepeat && node.least == 0) ||
+        ((node.kind == GbnfNode::Kind::kCharacter || node.kind == GbnfNode::Kind::kControl) &&
+         characters);
     if (at_once) settle(static_cast<int>(i));
   }
   while (!work.empty()) {

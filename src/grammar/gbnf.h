@@ -5,8 +5,8 @@
 //   ws    ::= [ \t\n]*
 //
 // A grammar has rules `name ::= alternatives`; one of them is `root`. It has literals in quotes,
-// classes of characters [a-z_] and [^"\\], any character `.`, groups, and behind an item * + ? {n}
-// {n,} {n,m}. Escapes: \n \r \t \\ \" \[ \] \- \^, \x41, \u00e9, \U0001F600. A rule ends with its
+// classes of characters [a-z_] and [^"\\], any character `.`, the control token of a number <[7]>,
+// groups, and behind an item * + ? {n} {n,} {n,m}. Escapes: \n \r \t \\ \" \[ \] \- \^, \x41, \u00e9, \U0001F600. A rule ends with its
 // line, except that lines inside groups and lines that begin with `|` continue it.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "foretoken/result.h"
 
 namespace foretoken::grammar {
@@ -26,11 +27,12 @@ inline constexpr CodePoints kSurrogates = {0xD800, 0xDFFF};  // no Unicode scala
 inline constexpr char32_t kLastCodePoint = 0x10FFFF;
 
 struct GbnfNode {
-  enum class Kind { kSequence, kAlternatives, kCharacter, kRule, kRepeat };
+  enum class Kind { kSequence, kAlternatives, kCharacter, kControl, kRule, kRepeat };
 
   Kind kind = Kind::kSequence;
   std::vector<int> children = {};       // nodes; a repeat has one
   std::vector<CodePoints> ranges = {};  // kCharacter: ascending, disjoint, Unicode scalars
+  Token token = kNoToken;               // kControl
   int rule = 0;                         // kRule: the rule that is called
   int least = 0, most = -1;             // kRepeat; most -1: no upper limit
 };

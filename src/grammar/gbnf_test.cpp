@@ -31,6 +31,7 @@ TEST(Gbnf, ReadsWhatLlamaCppReads) {
            "root ::= \"(\" root \")\" | \"x\"",
            "root ::= a root | \"x\"\na ::= b? \"y\"\nb ::= \"z\"*",
            "root ::= (\"a\"*)* b\nb ::= (\"\" | \"c\")*",
+           "root ::= \"a\" <[0]> | <[31]>+ root? (<[200010]>)",
        })
     EXPECT_EQ(Complaint(text), "") << text;
 }
@@ -53,6 +54,13 @@ TEST(Gbnf, NamesTheLineTheFaultAndTheRemedy) {
       {"root ::= \"x\")",
        "grammar: line 1: ')' in rule 'root'; end the rule or put text in quotes"},
       {"root ::= * \"x\"", "grammar: line 1: '*' has nothing before it to repeat; drop it"},
+      {"root ::= <think>",
+       "grammar: line 1: 't' after <; name a control token by its number, as in <[7]>"},
+      {"root ::= <[x]>",
+       "grammar: line 1: 'x' after <; name a control token by its number, as in <[7]>"},
+      {"root ::= <[99999999999]>",
+       "grammar: line 1: there is no control token of this number; correct it"},
+      {"root ::= <[7>", "grammar: line 1: '>' in the number of a control token; close it with ]>"},
       {"root ::= \"x\"{3,2}", "grammar: line 1: a repetition of 3 to 2; turn it around"},
       {"root ::= \"x\"{a}", "grammar: line 1: 'a' in a repetition; write {n,m}"},
       {"root ::= \"x\"{2", "grammar: line 1: the end in a repetition; close it with }"},

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/work_count.h"
+#include "grammar/control_literal.h"
 #include "grammar/grammar_program.h"
 #include "grammar/grammar_walk.h"
 #include "grammar/list_memory.h"
@@ -282,7 +283,7 @@ class Grammar::Machine {
       if (state == GrammarStates::kNone) return {};
     }
     std::vector<Token> tokens;
-    if (!text.empty()) tokens = cut_(text);
+    if (!text.empty()) tokens = CutForced(text, cut_);
     // A text that the tokenizer does not reproduce exactly cannot be drafted.
     std::size_t n = 0, at = 0;
     for (; n < tokens.size(); ++n) {
@@ -320,6 +321,12 @@ Result<std::shared_ptr<const Grammar>> Grammar::Compile(std::string_view gbnf,
                                                         std::shared_ptr<const TokenTrie> vocabulary,
                                                         Cut cut) {
   FORETOKEN_TRY(GrammarProgram program, CompileGbnf(gbnf));
+  for (const Token token : program.controls)
+    if (vocabulary->Text(token) != ControlLiteral(token))
+      return InvalidField("grammar", fmt::format("<[{}]> is no control token of this model; write "
+                                                 "the text of an ordinary one, and leave out one "
+                                                 "that ends texts",
+                                                 token));
   std::shared_ptr<const Grammar> grammar(new Grammar(
       std::make_unique<Machine>(std::move(program), std::move(vocabulary), std::move(cut))));
   GrammarCost cost;

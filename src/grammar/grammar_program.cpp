@@ -10,6 +10,7 @@
 
 #include "base/seeded_hash.h"
 #include "base/work_count.h"
+#include "grammar/control_literal.h"
 #include "grammar/gbnf.h"
 
 namespace foretoken::grammar {
@@ -61,7 +62,8 @@ class Writer {
           fmt::format("its repetitions make more than {} steps; lower them", kMaxSteps));
     for (GrammarStep& step : steps_)
       if (step.kind == StepKind::kCall) step.other = begins[static_cast<std::size_t>(step.other)];
-    return GrammarProgram{std::move(steps_), begins[static_cast<std::size_t>(gbnf_.root)]};
+    return GrammarProgram{std::move(steps_), begins[static_cast<std::size_t>(gbnf_.root)],
+                          std::move(controls_)};
   }
 
  private:
@@ -95,10 +97,23 @@ class Writer {
       }
       case GbnfNode::Kind::kCharacter:
         return WriteCharacter(node.ranges, next);
+      case GbnfNode::Kind::kControl:
+        return WriteControl(node.token, next);
       case GbnfNode::Kind::kRule:
         return Add({.kind = StepKind::kCall, .next = next, .other = node.rule});
       case GbnfNode::Kind::kRepeat:
         return WriteRepeat(node, next);
+    }
+    return next;
+  }
+
+  int WriteControl(Token token, int next) {
+    if (std::find(controls_.begin(), controls_.end(), token) == controls_.end())
+      controls_.push_back(token);
+    const std::string bytes = ControlLiteral(token);
+    for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte) {
+      const auto value = static_cast<std::uint8_t>(*byte);
+      next = Add({.kind = StepKind::kByte, .low = value, .high = value, .next = next});
     }
     return next;
   }
@@ -184,6 +199,7 @@ class Writer {
 
   const Gbnf& gbnf_;
   std::vector<GrammarStep> steps_;
+  std::vector<Token> controls_;
   std::vector<ByteRanges> sequences_;  // of the character that is being written
   int n_visits_ = 0;
   bool too_large_ = false;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "foretoken/result.h"
 
 namespace foretoken::grammar {
@@ -28,6 +29,7 @@ struct GrammarStep {
 struct GrammarProgram {
   std::vector<GrammarStep> steps;
   int begin = 0;
+  std::vector<Token> controls = {};  // the control tokens that it names
 };
 
 // Errors: those of ParseGbnf; kTooLarge if repetitions make too many steps.

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "grammar/control_literal.h"
+
 namespace foretoken::grammar {
 namespace {
 
@@ -436,6 +438,57 @@ TEST(Grammar, NothingFollowsWhereItIsOver) {
     std::vector<float> logits(3, 1.0f);
     grammar->Mask(state, logits);
     EXPECT_EQ(logits, std::vector<float>(3, -kInf));
+  }
+}
+
+// Control tokens 3 and 31, whose numbers begin alike, among tokens that spell the same.
+class ControlTokensOfGrammars : public testing::Test {
+ protected:
+  ControlTokensOfGrammars() {
+    texts_.assign(33, "");
+    texts_[0] = "a", texts_[1] = "<[3]>", texts_[2] = "3";
+    for (const Token token : {3, 31})
+      texts_[static_cast<std::size_t>(token)] = ControlLiteral(token);
+  }
+  // The tokens that may follow.
+  std::vector<Token> Allowed(std::string_view gbnf, const std::vector<Token>& text) const {
+    const auto grammar = Compiled(gbnf, TrieOf(texts_, {32}));
+    Grammar::State state = grammar->Start();
+    for (const Token token : text) state = grammar->After(state, token);
+    std::vector<float> logits(texts_.size(), 0.0f);
+    EXPECT_TRUE(grammar->Mask(state, logits));
+    std::vector<Token> allowed;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      if (logits[i] == 0.0f) allowed.push_back(static_cast<Token>(i));
+    return allowed;
+  }
+  std::vector<std::string> texts_;
+};
+
+TEST_F(ControlTokensOfGrammars, FollowWhereTheyAreNamedAndNowhereElse) {
+  EXPECT_EQ(Allowed("root ::= .*", {}), (std::vector<Token>{0, 1, 2}));
+  EXPECT_EQ(Allowed("root ::= [^b]* <[3]> \"a\"", {}), (std::vector<Token>{0, 1, 2, 3}));
+  EXPECT_EQ(Allowed("root ::= [^b]* <[3]> \"a\"", {0, 3}), (std::vector<Token>{0}));
+  EXPECT_EQ(Allowed("root ::= <[3]> <[31]>", {3}), (std::vector<Token>{31}));
+  EXPECT_EQ(Allowed("root ::= <[3]>", {3}), (std::vector<Token>{}));
+}
+
+TEST_F(ControlTokensOfGrammars, AreForced) {
+  const auto cut = [](std::string_view text) { return std::vector<Token>(text.size(), 0); };
+  const auto grammar =
+      Grammar::Compile("root ::= <[31]> \"aa\" <[3]> (<[3]> | <[31]>)", TrieOf(texts_, {32}), cut);
+  ASSERT_TRUE(grammar);
+  std::vector<Token> out(8);
+  out.resize(static_cast<std::size_t>((*grammar)->Forced((*grammar)->Start(), out)));
+  EXPECT_EQ(out, (std::vector<Token>{31, 0, 0, 3}));
+}
+
+TEST_F(ControlTokensOfGrammars, MustBeControlTokensOfTheVocabulary) {
+  for (const char* const gbnf :
+       {"root ::= <[0]>", "root ::= <[4]>", "root ::= <[32]>", "root ::= <[33]>"}) {
+    const auto grammar = Grammar::Compile(gbnf, TrieOf(texts_, {32}));
+    ASSERT_FALSE(grammar) << gbnf;
+    EXPECT_NE(grammar.error().message.find("is no control token of this model"), std::string::npos);
   }
 }
 

@@ -27,7 +27,8 @@ class TokenTrie {
     std::int32_t first_token = 0;
   };
 
-  // texts: the bytes that each token stands for, "" if it stands for none (control tokens).
+  // texts: the bytes that each token stands for, "" if it stands for none. Control tokens have their
+  // ControlLiteral (grammar/control_literal.h), and no other token has such bytes.
   // end_tokens end a text; they stand for no bytes, whatever `texts` says.
   TokenTrie(std::span<const std::string> texts, std::span<const Token> end_tokens);
 

@@ -5,13 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "grammar/control_literal.h"
+
 namespace foretoken::loader {
+
+// What a grammar takes the token for.
+std::string Grammars::TextOf(Token token) const {
+  if (tokenizer_.IsControl(token)) return grammar::ControlLiteral(token);
+  std::string text = tokenizer_.Piece(token);
+  return grammar::LooksLikeControl(text) ? std::string() : text;
+}
 
 grammar::GrammarCache& Grammars::Cache() {
   const std::scoped_lock lock(mutex_);
   if (cache_) return *cache_;
   std::vector<std::string> texts;
-  for (Token t = 0; t < tokenizer_.vocabulary_size(); ++t) texts.push_back(tokenizer_.Piece(t));
+  for (Token t = 0; t < tokenizer_.vocabulary_size(); ++t) texts.push_back(TextOf(t));
   std::vector<Token> ends = end_tokens_;
   // The model's own end token comes first, because it is the most probable.
   std::stable_partition(ends.begin(), ends.end(), [&](Token t) { return t == tokenizer_.eos(); });

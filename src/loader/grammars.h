@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@ class Grammars {
 
  private:
   grammar::GrammarCache& Cache();
+  std::string TextOf(Token token) const;
 
   const text::Tokenizer& tokenizer_;
   const std::vector<Token> end_tokens_;
