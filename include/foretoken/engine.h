@@ -263,6 +263,13 @@ class Engine {
   [[nodiscard]] Result<std::string> WriteChat(std::span<const ChatMessage> messages,
                                               const ChatOptions& options) const;
 
+  // The template itself, a Jinja program. Errors: kNotFound (the file has none), kInvalidArgument (no
+  // such template).
+  [[nodiscard]] Result<std::string> ChatTemplateText(const ChatOptions& options) const;
+  // Tokens that are no text, such as marks of turns; without those that end a text. Detokenize
+  // gives their names. Ascending.
+  std::vector<std::int32_t> ControlTokens() const;
+
   const EngineSummary& summary() const;
   EngineLoad load() const;
   // The counters that the engine's thread updates as it steps.

@@ -130,6 +130,14 @@ struct SpeculativeParameters {
   std::optional<SamplingParameters> draft_sampling = {};
 };
 
+// How control tokens, which are no text, stand in the text of an answer. A token that ends the text is
+// never part of it.
+enum class ControlTexts : std::uint8_t {
+  kNone,    // not at all
+  kPlain,   // by their names
+  kMarked,  // by their names between the bytes 0xFF and 0xFE, which no UTF-8 has
+};
+
 struct Request {
   std::string prompt = {};  // used where prompt_tokens is empty
   std::vector<std::int32_t> prompt_tokens = {};
@@ -141,6 +149,7 @@ struct Request {
   bool ignore_eos = false;
   std::vector<std::string> stop = {};  // the text ends before the first of them
   std::vector<std::int32_t> stop_token_ids = {};
+  ControlTexts control_texts = ControlTexts::kNone;
 
   SamplingParameters sampling = {};
   SpeculativeParameters speculative = {};

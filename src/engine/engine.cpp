@@ -144,6 +144,24 @@ Result<std::vector<Token>> Engine::Impl::FormatChat(std::span<const ChatMessage>
   return text::EncodeChat(chat_template, *opened_.tokenizer, messages, options);
 }
 
+Result<std::string> Engine::ChatTemplateText(const ChatOptions& options) const {
+  return CatchNoMemory("chat template", [&] { return impl_->ChatTemplateText(options); });
+}
+
+Result<std::string> Engine::Impl::ChatTemplateText(const ChatOptions& options) const {
+  FORETOKEN_TRY(const std::string_view program,
+                text::ChatProgram(opened_.checkpoint->metadata(), options));
+  return std::string(program);
+}
+
+std::vector<std::int32_t> Engine::ControlTokens() const {
+  const text::Tokenizer& tokenizer = impl_->tokenizer();
+  std::vector<std::int32_t> tokens;
+  for (Token token = 0; token < tokenizer.vocabulary_size(); ++token)
+    if (tokenizer.IsControl(token) && !tokenizer.IsEndOfGeneration(token)) tokens.push_back(token);
+  return tokens;
+}
+
 Status Engine::FileStatus() const {
   return CatchNoMemory("model files", [&] { return impl_->files().status(); });
 }

@@ -98,6 +98,7 @@ class Engine::Impl {
   int TruncateCache(SeqId seq, int length) noexcept { return opened_.cache->Truncate(seq, length); }
 
   [[nodiscard]] Result<Measurements> Measure(const MeasureOptions& options);
+  [[nodiscard]] Result<std::string> ChatTemplateText(const ChatOptions& options) const;
   [[nodiscard]] Result<std::string> WriteChat(std::span<const ChatMessage> messages,
                                               const ChatOptions& options) const;
   [[nodiscard]] Result<std::vector<Token>> FormatChat(std::span<const ChatMessage> messages,

@@ -203,13 +203,12 @@ Result<ChatTemplate> ChatTemplate::Parse(std::string_view program) {
   return ChatTemplate(*std::move(parsed), program.find("developer") != std::string_view::npos);
 }
 
-Result<ChatTemplate> ChatTemplate::Choose(const formats::Metadata& metadata,
-                                          const ChatOptions& options) {
-  if (!options.template_text.empty()) return Parse(options.template_text);
+Result<std::string_view> ChatProgram(const formats::Metadata& metadata,
+                                     const ChatOptions& options) {
+  if (!options.template_text.empty()) return options.template_text;
   if (const std::string& name = options.chat_template; !name.empty()) {
-    if (const auto* own = metadata.String(fmt::format("{}.{}", kMetadataKey, name)))
-      return Parse(*own);
-    if (name == "chatml") return Parse(kChatMl);
+    if (const auto* own = metadata.String(fmt::format("{}.{}", kMetadataKey, name))) return *own;
+    if (name == "chatml") return kChatMl;
     return InvalidArgument(fmt::format(
         "chat template: the model file has none named '{}'; name one of its own, or chatml, "
         "or give another with ChatOptions::template_text",
@@ -217,10 +216,16 @@ Result<ChatTemplate> ChatTemplate::Choose(const formats::Metadata& metadata,
   }
   const auto* program = metadata.String(kMetadataKey);
   if (program == nullptr) program = metadata.String(fmt::format("{}.default", kMetadataKey));
-  if (program != nullptr) return Parse(*program);
+  if (program != nullptr) return *program;
   return Fail(ErrorCode::kNotFound,
               "chat template: the model file has none, so this may be no chat model; give one with "
               "ChatOptions::template_text, or choose chatml with ChatOptions::chat_template");
+}
+
+Result<ChatTemplate> ChatTemplate::Choose(const formats::Metadata& metadata,
+                                          const ChatOptions& options) {
+  FORETOKEN_TRY(const std::string_view program, ChatProgram(metadata, options));
+  return Parse(program);
 }
 
 Result<std::vector<TextPart>> ChatTemplate::Render(std::span<const ChatMessage> messages,

@@ -20,11 +20,16 @@
 
 namespace foretoken::text {
 
+// The program of `options`, or the one that options.chat_template names: one of the file's own
+// (tokenizer.chat_template.NAME), "chatml", or, if it is empty, the file's default. Errors:
+// kNotFound (the file has none), kInvalidArgument (no such name). Metadata and options must outlive
+// it.
+[[nodiscard]] Result<std::string_view> ChatProgram(const formats::Metadata& metadata,
+                                                   const ChatOptions& options);
+
 class ChatTemplate {
  public:
-  // The program of `options`, or the one that options.chat_template names: one of the file's own
-  // (tokenizer.chat_template.NAME), "chatml", or, if it is empty, the file's default. Errors:
-  // kNotFound (the file has none), kInvalidArgument (no such name), and those of Parse.
+  // That of ChatProgram. Errors: those of ChatProgram and Parse.
   [[nodiscard]] static Result<ChatTemplate> Choose(const formats::Metadata& metadata,
                                                    const ChatOptions& options);
   // The same from the text of a Jinja program. Errors: kInvalidFile (it is not Jinja), kUnsupported,

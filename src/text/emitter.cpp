@@ -3,20 +3,33 @@
 
 #include <algorithm>
 
+#include "base/control_text.h"
+
 namespace foretoken::text {
 
 Emitter::Emitter(const Tokenizer& tokenizer, std::span<const std::string> stops,
-                 std::span<const Token> end_tokens, int limit)
+                 std::span<const Token> end_tokens, int limit, ControlTexts control)
     : tokenizer_(tokenizer),
       stops_(stops.begin(), stops.end()),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
-      limit_(limit) {
+      limit_(limit),
+      control_(control) {
   for (const auto& stop : stops_) longest_stop_ = std::max(longest_stop_, stop.size());
   text_.reserve(static_cast<std::size_t>(std::max(0, limit_)) * 6);
 }
 
 bool Emitter::IsEnd(Token token) const {
   return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+}
+
+void Emitter::AddText(Token token) {
+  if (control_ == ControlTexts::kNone || !tokenizer_.IsControl(token)) {
+    text_ += stream_.Push(tokenizer_.Piece(token));
+    return;
+  }
+  text_ += stream_.Finish();  // a character does not go on behind a control token
+  const std::string name = tokenizer_.Piece(token, true);
+  text_ += control_ == ControlTexts::kMarked ? ControlText(name) : name;
 }
 
 std::optional<FinishReason> Emitter::Push(Token token, std::string& shown) {
@@ -27,7 +40,7 @@ std::optional<FinishReason> Emitter::Push(Token token, std::string& shown) {
   }
   // A stop string may begin in text that was held back, never in text that was released.
   const std::size_t searched = text_.size() - std::min(text_.size(), longest_stop_);
-  text_ += stream_.Push(tokenizer_.Piece(token));
+  AddText(token);
   if (const std::size_t at = FindStop(std::max(searched, released_)); at != std::string::npos) {
     text_.resize(at);
     Release(at, shown);

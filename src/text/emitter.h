@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "foretoken/request.h"
 #include "foretoken/stream.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/utf8_stream.h"
@@ -21,9 +22,9 @@ namespace foretoken::text {
 class Emitter {
  public:
   // end_tokens: all tokens that end this request. limit: the request ends with its limit-th token.
-  // The tokenizer must outlive the emitter.
+  // control: how control tokens stand in the text. The tokenizer must outlive the emitter.
   Emitter(const Tokenizer& tokenizer, std::span<const std::string> stops,
-          std::span<const Token> end_tokens, int limit);
+          std::span<const Token> end_tokens, int limit, ControlTexts control = ControlTexts::kNone);
 
   // Takes the next committed token and appends to `shown` the text that may be shown now. Returns a
   // reason if the request ends with this token.
@@ -38,6 +39,7 @@ class Emitter {
 
  private:
   bool IsEnd(Token token) const;
+  void AddText(Token token);
   std::size_t FindStop(std::size_t searched) const;
   std::size_t HeldBack() const;
   void Release(std::size_t end, std::string& shown);
@@ -47,6 +49,7 @@ class Emitter {
   std::vector<Token> end_tokens_;
   std::size_t longest_stop_ = 0;
   int limit_ = 0, n_tokens_ = 0;
+  ControlTexts control_ = ControlTexts::kNone;
   Utf8Stream stream_;
   std::string text_;
   std::size_t released_ = 0;

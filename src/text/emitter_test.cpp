@@ -52,6 +52,36 @@ TEST_F(EmitterTest, ShowsEachTokenAtOnceWithoutStopStrings) {
   EXPECT_EQ(emitter.tokens_left(), 97);
 }
 
+// Letter z is a control token; the letters of "é" are bytes.
+class ControlLetters : public FakeTokenizer {
+ public:
+  ControlLetters() : FakeTokenizer(kVocabulary) {}
+  bool IsControl(Token token) const override { return token == 25; }
+  std::string Piece(Token token, bool special) const override {
+    if (IsControl(token)) return special ? "<z>" : "";
+    return token == 24 ? "\xC3" : token == 23 ? "\xA9" : FakeTokenizer::Piece(token, special);
+  }
+};
+
+TEST(EmitterOfControlTokens, ShowsThemAsTheRequestWants) {
+  const ControlLetters tokenizer;
+  const std::pair<ControlTexts, const char*> cases[] = {
+      {ControlTexts::kNone, "abé"},
+      {ControlTexts::kPlain, "a<z>b\xEF\xBF\xBD<z>\xEF\xBF\xBD"},
+      {ControlTexts::kMarked,
+       "a\xFF<z>\xFE"
+       "b\xEF\xBF\xBD\xFF<z>\xFE\xEF\xBF\xBD"}};
+  for (const auto& [control, text] : cases) {
+    Emitter emitter(tokenizer, {}, {}, 100, control);
+    Shown shown = PushAll(emitter, "azbyzx");
+    emitter.Flush(shown.parts.emplace_back());
+    EXPECT_EQ(shown.all(), text);
+    EXPECT_EQ(emitter.text(), text);
+  }
+  Emitter ends(tokenizer, {}, std::vector<Token>{25}, 100, ControlTexts::kPlain);
+  EXPECT_EQ(PushAll(ends, "abz").all(), "ab");
+}
+
 TEST_F(EmitterTest, EndsWithTheLastTokenOfItsLimit) {
   Emitter emitter = Make({}, 3);
   const Shown shown = PushAll(emitter, "abcdef");

@@ -133,7 +133,8 @@ void Admission::Admit(Job& job, SeqId seq) {
   auto& slot = sequences_.Slot(seq);
   slot.reset(new Sequence{.job = &job,
                           .sampler = std::move(sampler),
-                          .emitter = text::Emitter(tokenizer_, request.stop, end_tokens, max_new),
+                          .emitter = text::Emitter(tokenizer_, request.stop, end_tokens, max_new,
+                                                   request.control_texts),
                           .verifier = &verifier,
                           .drafters = rules_.DraftersFor(request)});
   Completion& completion = slot->completion;
