@@ -283,7 +283,7 @@ class Grammar::Machine {
       if (state == GrammarStates::kNone) return {};
     }
     std::vector<Token> tokens;
-    if (!text.empty()) tokens = CutForced(text, cut_);
+    if (!text.empty()) tokens = CutWithControls(text, cut_);
     // A text that the tokenizer does not reproduce exactly cannot be drafted.
     std::size_t n = 0, at = 0;
     for (; n < tokens.size(); ++n) {
