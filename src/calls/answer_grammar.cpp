@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/control_text.h"
 #include "foretoken/structured_output.h"
 
 namespace foretoken::calls {
@@ -107,7 +108,7 @@ std::string TextUntil(std::string_view name, std::string_view mark, std::string_
 
 std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
                       bool may_end, const ControlTokens& control) {
-  if (!control.Has(mark)) return TextUntil(name, mark, then, may_end);
+  if (control.InText(mark).front() != kControlBegin) return TextUntil(name, mark, then, may_end);
   return fmt::format("{0}-0 ::= [^\\x00] {0}-0 | {1} {2}{3}\n", name, control.InGrammar(mark), then,
                      may_end ? " | \"\"" : "");
 }

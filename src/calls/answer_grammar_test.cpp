@@ -83,6 +83,7 @@ TEST(AnswerGrammar, AllowsOneCallWhereSeveralAreNotWanted) {
 TEST(AnswerGrammar, HoldsOtherAnswersToTheirOwnForm) {
   const std::string text = ChoiceGrammar(std::vector<std::string>{"yes", "no"}).value();
   for (const CallFormat* const row : CallFormats()) {
+    if (row->whole) continue;  // its texts have a form of their own
     const std::string gbnf = row->grammar({.tools = kTools, .text_grammar = text}, {}).value().gbnf;
     EXPECT_EQ(Takes(gbnf, "yes"), true) << row->name;
     EXPECT_EQ(Takes(gbnf, "maybe"), false) << row->name;

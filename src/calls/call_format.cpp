@@ -7,11 +7,12 @@
 
 namespace foretoken::calls {
 
-extern const CallFormat kHermesFormat, kLlamaFormat, kNemotronFormat, kTaggedFormat;
+extern const CallFormat kHarmonyFormat, kHermesFormat, kLlamaFormat, kNemotronFormat, kTaggedFormat;
 
 namespace {
 
-constexpr std::array kRows = {&kHermesFormat, &kTaggedFormat, &kNemotronFormat, &kLlamaFormat};
+constexpr std::array kRows = {&kHermesFormat, &kTaggedFormat, &kNemotronFormat, &kLlamaFormat,
+                              &kHarmonyFormat};
 
 }  // namespace
 
@@ -37,7 +38,7 @@ std::string ProbeCallsJson() {
 const CallFormat* FormatOf(std::string_view conversation) {
   // Tags of functions stand inside of the marks of other forms.
   for (const CallFormat* const row :
-       {&kTaggedFormat, &kNemotronFormat, &kHermesFormat, &kLlamaFormat})
+       {&kHarmonyFormat, &kTaggedFormat, &kNemotronFormat, &kHermesFormat, &kLlamaFormat})
     if (row->wrote(conversation)) return row;
   return nullptr;
 }

@@ -40,6 +40,9 @@ struct AnswerGrammar {
 
 struct CallFormat {
   std::string_view name, help;
+  // Every answer has the form, not only those with calls: the reader divides thoughts, too, and the
+  // grammar takes a use without tools.
+  bool whole = false;
   // Whether a template that wrote the probe (below) in this way uses this form.
   bool (*wrote)(std::string_view conversation);
   // The tools must outlive the reader.

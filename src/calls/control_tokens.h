@@ -20,13 +20,16 @@ class ControlTokens {
   void Add(std::string text, std::int32_t token) { tokens_.emplace(std::move(text), token); }
   bool Has(std::string_view mark) const { return tokens_.find(mark) != tokens_.end(); }
 
-  // The mark as it stands in an answer: its text, or the control token.
+  // The mark as it stands in an answer: its text, in which control tokens are told apart.
   std::string InText(std::string_view mark) const;
-  // The mark as an item of GBNF: a literal, or the control token. REQUIRES: a mark that is no control
-  // token is UTF-8.
+  // The mark as items of GBNF: literals and control tokens. REQUIRES: it is UTF-8.
   std::string InGrammar(std::string_view mark) const;
 
  private:
+  // Calls text(a part) and control(name, token) for the parts of a mark.
+  template <typename Text, typename Control>
+  void Divide(std::string_view mark, const Text& text, const Control& control) const;
+
   std::map<std::string, std::int32_t, std::less<>> tokens_;
 };
 

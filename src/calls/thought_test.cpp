@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/control_text.h"
 #include "grammar/grammar_program.h"
 #include "grammar/grammar_states.h"
 
@@ -20,7 +21,7 @@ std::vector<AnswerPart> Thoughts(const Thinker& thinker, std::string_view answer
   static const std::vector<Tool> tools = {{"now"}};
   std::vector<AnswerPart> whole;
   for (std::size_t piece = answer.size() + 1; piece > 0; --piece) {
-    AnswerReader reader(thinker.begun,
+    AnswerReader reader({.thoughts = &kThoughtMarks.front(), .begun = thinker.begun}, {},
                         thinker.calls ? CallFormats().front()->reader(tools, {}) : nullptr);
     std::vector<AnswerPart> all;
     for (std::size_t i = 0; i < answer.size(); i += piece) {
@@ -65,14 +66,35 @@ TEST(AnswerReader, ReadsCallsBehindThoughts) {
             (AnswerParts{{kThought, "I call <tool_call>?"}, {kName, "now"}, {kArguments, "{}"}}));
 }
 
+// Marks that are control tokens, text that spells them, and another control token.
+TEST(AnswerReader, TellsControlTokensFromText) {
+  ControlTokens control;
+  control.Add("[THINK]", 1);
+  control.Add("[/THINK]", 2);
+  const ThoughtMarks& marks = ThoughtMarksOf("{% if x %}[THINK]{{ t }}[/THINK]{% endif %}");
+  const std::string answer = ControlText("[THINK]") + "Is [/THINK] it?" + ControlText("[/THINK]") +
+                             "a" + ControlText("[X]") + "b";
+  for (const bool keeps : {false, true})
+    for (std::size_t piece = 1; piece <= answer.size(); ++piece) {
+      AnswerReader reader({.thoughts = &marks, .keeps_control = keeps}, control, nullptr);
+      AnswerParts parts;
+      for (std::size_t i = 0; i < answer.size(); i += piece)
+        reader.Read(std::string_view(answer).substr(i, piece), parts);
+      reader.End(parts);
+      EXPECT_EQ(parts,
+                (AnswerParts{{kThought, "Is [/THINK] it?"}, {kText, keeps ? "a[X]b" : "ab"}}));
+    }
+}
+
 TEST(EndsInThought, LooksAtTheLastMark) {
-  EXPECT_TRUE(EndsInThought("<|assistant|>\n<think>\n"));
-  EXPECT_FALSE(EndsInThought("<think>\n</think>\n\n"));
-  EXPECT_FALSE(EndsInThought(""));
+  EXPECT_TRUE(EndsInThought("<|assistant|>\n<think>\n", kThoughtMarks.front()));
+  EXPECT_FALSE(EndsInThought("<think>\n</think>\n\n", kThoughtMarks.front()));
+  EXPECT_FALSE(EndsInThought("", kThoughtMarks.front()));
 }
 
 TEST(BehindThought, HoldsWhatFollowsTheThought) {
-  auto program = grammar::CompileGbnf(BehindThought("root ::= \"yes\" | \"no\"\n"));
+  auto program =
+      grammar::CompileGbnf(BehindThought("root ::= \"yes\" | \"no\"\n", kThoughtMarks.front(), {}));
   ASSERT_TRUE(program) << program.error().message;
   grammar::GrammarStates states(*std::move(program));
   const auto takes = [&](std::string_view text) {

@@ -4,22 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
+
+#include "base/thought_marks.h"
 
 namespace foretoken::text {
 namespace {
-
-struct KnownMarks {
-  std::string_view begin, end;
-};
-constexpr std::array kKnownMarks = {
-    KnownMarks{"<think>", "</think>"},
-    KnownMarks{"[THINK]", "[/THINK]"},
-    KnownMarks{"<seed:think>", "</seed:think>"},
-    KnownMarks{"<|START_THINKING|>", "<|END_THINKING|>"},
-    KnownMarks{"<|channel|>analysis<|message|>", "<|end|>"},
-};
 
 // The token that a text is; empty if it is several.
 std::optional<Token> TokenOf(const Tokenizer& tokenizer, std::string_view text) {
@@ -28,12 +18,10 @@ std::optional<Token> TokenOf(const Tokenizer& tokenizer, std::string_view text) 
   return tokens[0];
 }
 
-std::optional<KnownMarks> MarksOf(const Tokenizer& tokenizer, std::string_view chat_template) {
-  for (const KnownMarks& marks : kKnownMarks)
-    if (chat_template.find(marks.begin) != std::string_view::npos &&
-        chat_template.find(marks.end) != std::string_view::npos)
-      return marks;
-  for (const KnownMarks& marks : kKnownMarks)
+std::optional<ThoughtMarks> MarksOf(const Tokenizer& tokenizer, std::string_view chat_template) {
+  for (const ThoughtMarks& marks : kThoughtMarks)
+    if (marks.StandIn(chat_template)) return marks;
+  for (const ThoughtMarks& marks : kThoughtMarks)
     if (TokenOf(tokenizer, marks.begin) && TokenOf(tokenizer, marks.end)) return marks;
   return std::nullopt;
 }

@@ -55,7 +55,7 @@ NOTICED_CHATS = [({"verbosity": "high"}, "verbosity"), ({"tools": [{"type": "fun
 REFUSED = [
     ({"mirostat": 2}, "mirostat", "min_p"), ({"xtc_probability": 0.5}, "xtc_probability", "no such filter"), ({"min_keep": 5}, "min_keep", "best"),
     ({"dynatemp_range": 0.5}, "dynatemp_range", "no such filter"), ({"use_beam_search": True}, "use_beam_search", "no beam search"),
-    ({"include_stop_str_in_output": True}, "include_stop_str_in_output", "cut off"), ({"skip_special_tokens": False}, "skip_special_tokens", "never text"),
+    ({"include_stop_str_in_output": True}, "include_stop_str_in_output", "cut off"), 
     ({"bad_words": ["a"]}, "bad_words", "logit_bias"), ({"max_length": 90}, "max_length", "use max_tokens"), ({"lora": [{"id": 0}]}, "lora", "as it is"),
     ({"t_max_predict_ms": 5}, "t_max_predict_ms", "max_tokens"), ({"samplers": ["top_k"]}, "samplers", "one order"),
     ({"temp": 0.5, "temperature": 0.7}, "temp", "temperature is given too, with another value"),

@@ -96,7 +96,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"length_penalty", kSilent},
     {"early_stopping", kSilent},
     {"include_stop_str_in_output", kRefuse, "[false]", "stop texts are cut off; leave it out"},
-    {"skip_special_tokens", kRefuse, "[true]", "control tokens are never text; leave it out"},
     {"spaces_between_special_tokens", kSilent},
     {"truncate_prompt_tokens", kRefuse, "[]", "prompts are not cut; shorten it yourself"},
     {"truncation_side", kSilent},

@@ -358,10 +358,9 @@ const char* NameOf(FinishReason reason, bool has_calls) {
   return has_calls && reason == FinishReason::kStop ? "tool_calls" : Name(reason);
 }
 
-OrderedJson MessageJson(const ReplyFrame& frame, const std::string& text, int index,
+OrderedJson MessageJson(const ReplyFrame& frame, int index,
                         std::span<const calls::AnswerPart> parts) {
-  OrderedJson message = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
-  if (!frame.divides_thoughts && frame.calls == nullptr) return message;
+  OrderedJson message = {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
   const std::optional<std::string> content = TextOf(parts);
   if (const auto thought = TextOf(parts, calls::AnswerPart::Kind::kThought))
     message["reasoning_content"] = *thought;
@@ -382,7 +381,7 @@ void AddChoice(const ReplyFrame& frame, const Choice& choice, int index, LongTex
     const std::string& all = choice.end.completion.text;
     OrderedJson json = {{"index", index}};
     if (frame.chat)
-      json["message"] = MessageJson(frame, all, index, parts);
+      json["message"] = MessageJson(frame, index, parts);
     else
       json["text"] = choice.echo.text + all;
     out += (index > 0 ? "," : "") + Opened(json) + ",\"logprobs\":";
@@ -464,9 +463,9 @@ OrderedJson JsonOf(const ServedModel& served) {
 }  // namespace
 
 std::unique_ptr<calls::CallReader> ReplyFrame::Reader() const {
-  auto reader = calls != nullptr ? calls->reader(tools, *control) : nullptr;
-  if (!divides_thoughts) return reader;
-  return std::make_unique<calls::AnswerReader>(begins_in_thought, std::move(reader));
+  if (!answers) return nullptr;
+  return std::make_unique<calls::AnswerReader>(
+      *answers, *control, calls != nullptr ? calls->reader(tools, *control) : nullptr);
 }
 
 std::vector<calls::AnswerPart> ReplyFrame::PartsOf(const std::string& text) const {

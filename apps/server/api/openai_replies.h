@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calls/call_format.h"
+#include "calls/thought.h"
 #include "foretoken/async_engine.h"
 #include "server/api/api_error.h"
 #include "server/api/long_text.h"
@@ -43,8 +44,7 @@ struct ReplyFrame {
   bool include_usage = false;
   bool trace = false;
   std::vector<std::string> notices;
-  // Chats: whether thoughts are divided from answers, and whether an answer begins within one.
-  bool divides_thoughts = false, begins_in_thought = false;
+  std::optional<calls::AnswerForm> answers = {};  // of chats
   const calls::CallFormat* calls = nullptr;  // of the calls in its answers; null: they have none
   std::vector<calls::Tool> tools;
   const calls::ControlTokens* control = nullptr;  // the model's

@@ -141,6 +141,9 @@ class CallReader {
       fields_.Bad("min_tokens",
                   fmt::format("{} is more than max_tokens {}; lower it", least, *call_.max_tokens));
     fields_.Switch("ignore_eos", request().ignore_eos);
+    bool skips_control = true;
+    fields_.Switch("skip_special_tokens", skips_control);
+    if (!skips_control) request().control_texts = ControlTexts::kPlain;
   }
 
   void ReadStops() {

@@ -107,15 +107,19 @@ std::size_t BytesOf(const PreparedRequest& prepared) {
 }
 
 // Where the template has written the beginning of a thought, answers follow their grammar behind it.
-void BeginInThought(const Engine& engine, const Prompt& prompt, GenerationCall& call,
+void BeginInThought(const Service& service, const Prompt& prompt, GenerationCall& call,
                     ReplyFrame& frame) {
+  const Engine& engine = service.engine;
+  const ModelCalls& model = service.model_calls;
   constexpr std::size_t kLast = 8;  // tokens that a mark and white space behind it may be
   std::span<const std::int32_t> tokens = std::get<std::vector<std::int32_t>>(prompt);
   tokens = tokens.last(std::min(tokens.size(), kLast));
-  if (!call.add_generation_prompt || !calls::EndsInThought(engine.Detokenize(tokens, true))) return;
-  frame.begins_in_thought = true;
+  if (!call.add_generation_prompt ||
+      !calls::EndsInThought(engine.Detokenize(tokens, true), *model.thoughts))
+    return;
+  frame.answers->begun = true;
   std::string& grammar = call.request.sampling.grammar;
-  if (!grammar.empty()) grammar = calls::BehindThought(grammar);
+  if (!grammar.empty()) grammar = calls::BehindThought(grammar, *model.thoughts, model.control);
 }
 
 // Prompts in order, n choices each, with different request ids and so different noise.
@@ -123,7 +127,7 @@ Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, Gene
                             ReplyFrame& frame) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
-  if (call.chat) BeginInThought(service.engine, prompts->front(), call, frame);
+  if (call.chat) BeginInThought(service, prompts->front(), call, frame);
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   Prepared prepared;
   for (const Prompt& prompt : *prompts) {
@@ -175,8 +179,20 @@ SubmitOptions OptionsOf(const Service& service, const Charges& charges, const Ge
   return options;
 }
 
-ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
+// How answers of a chat are read; their texts then tell control tokens from text.
+calls::AnswerForm ReadAnswers(const ModelCalls& model, GenerationCall& call) {
+  ControlTexts& control = call.request.control_texts;
+  const bool keeps = std::exchange(control, ControlTexts::kMarked) == ControlTexts::kPlain;
+  const bool whole = model.format != nullptr && model.format->whole;
+  return {.thoughts = call.divides_thoughts && !whole ? model.thoughts : nullptr,
+          .divided = call.divides_thoughts,
+          .keeps_control = keeps};
+}
+
+ReplyFrame FrameOf(const Service& service, GenerationCall& call) {
   const Engine& engine = service.engine;
+  const ModelCalls& model = service.model_calls;
+  const bool whole = model.format != nullptr && model.format->whole;
   const SpeculativeParameters& speculative = call.request.speculative;
   const int tokens =
       speculative.num_speculative_tokens.value_or(engine.summary().num_speculative_tokens);
@@ -194,10 +210,10 @@ ReplyFrame FrameOf(const Service& service, const GenerationCall& call) {
           .echo_logprobs = call.request.prompt_logprobs >= 0,
           .include_usage = call.include_usage,
           .trace = call.trace,
-          .divides_thoughts = call.chat && call.divides_thoughts,
-          .calls = call.tools.use.tools.empty() ? nullptr : service.model_calls.format,
+          .answers = call.chat ? std::optional(ReadAnswers(model, call)) : std::nullopt,
+          .calls = call.chat && (whole || !call.tools.use.tools.empty()) ? model.format : nullptr,
           .tools = call.tools.use.tools,
-          .control = &service.model_calls.control};
+          .control = &model.control};
 }
 
 // The error as a response; also written into the log line.

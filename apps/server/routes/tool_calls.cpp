@@ -2,6 +2,7 @@
 #include "server/routes/tool_calls.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,9 +23,8 @@ bool HasCalls(const ChatMessage& message) {
   return message.role == "tool" || message.members_json.find("\"tool_calls\"") != std::string::npos;
 }
 
-}  // namespace
-
-ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format) {
+// How the model calls, by what its template writes.
+void FindFormat(const Engine& engine, const ChatOptions& chat_format, ModelCalls& model) {
   const ChatMessage question{.role = "user", .content = "Hello"};
   const ChatMessage call{
       .role = "assistant", .content = "", .members_json = calls::ProbeCallsJson()};
@@ -35,10 +35,22 @@ ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format) 
   ChatOptions with = chat_format;
   with.tools_json = calls::ProbeToolsJson();
   const std::string told = Written(engine, {question}, with);
-  if (told.find(calls::kProbeTool) == std::string::npos)
-    return {.told = false, .format = calls::CallFormats().front()};
-  return {.told = true,
-          .format = calls::FormatOf(told + Written(engine, {question, call, result}, with))};
+  model.told = told.find(calls::kProbeTool) != std::string::npos;
+  model.format = model.told
+                     ? calls::FormatOf(told + Written(engine, {question, call, result}, with))
+                     : calls::CallFormats().front();
+}
+
+}  // namespace
+
+ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format) {
+  ModelCalls model;
+  FindFormat(engine, chat_format, model);
+  for (const std::int32_t token : engine.ControlTokens())
+    model.control.Add(engine.Detokenize(std::array{token}, true), token);
+  model.thoughts =
+      &calls::ThoughtMarksOf(engine.ChatTemplateText(chat_format).value_or(std::string()));
+  return model;
 }
 
 bool PutToolsInText(const ModelCalls& model, std::vector<ChatMessage>& messages,
@@ -57,7 +69,9 @@ Parsed<GenerationCall> WithToolCalls(GenerationCall call, const ModelCalls& mode
   if (PutToolsInText(model, call.messages, tools.json))
     call.notices.emplace_back(
         "tools: the chat template knows none, so a system message tells the model of them");
-  if (tools.use.tools.empty()) return call;
+  std::string& grammar = call.request.sampling.grammar;
+  const bool whole = model.format != nullptr && model.format->whole;
+  if (tools.use.tools.empty() && !(whole && !grammar.empty())) return call;
   if (model.format == nullptr) {
     if (tools.use.required)
       return Refuse(
@@ -71,7 +85,6 @@ Parsed<GenerationCall> WithToolCalls(GenerationCall call, const ModelCalls& mode
     tools.use.tools.clear();
     return call;
   }
-  std::string& grammar = call.request.sampling.grammar;
   tools.use.text_grammar = grammar;
   auto answers = model.format->grammar(tools.use, model.control);
   if (answers) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calls/call_format.h"
+#include "calls/thought.h"
 #include "foretoken/engine.h"
 #include "server/api/openai_schema.h"
 
@@ -18,6 +19,7 @@ struct ModelCalls {
   // stay text.
   const calls::CallFormat* format = nullptr;
   calls::ControlTokens control = {};
+  const ThoughtMarks* thoughts = nullptr;  // not null
 };
 // Found by what the template writes of a conversation with a tool.
 ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format);
@@ -27,8 +29,8 @@ ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format);
 bool PutToolsInText(const ModelCalls& model, std::vector<ChatMessage>& messages,
                     std::string& tools_json);
 
-// Prepares a chat with tools: its messages and tools as the template takes them, and the grammar of
-// its answers. Errors: a forced call that cannot be held to its tool's schema.
+// Prepares a chat: its messages and tools as the template takes them, and the grammar of its answers.
+// Errors: a forced call that cannot be held to its tool's schema.
 [[nodiscard]] Parsed<GenerationCall> WithToolCalls(GenerationCall call, const ModelCalls& model);
 
 }  // namespace foretoken::server
