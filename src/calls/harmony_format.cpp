@@ -6,9 +6,12 @@
 //   <|channel|>final<|message|>the answer<|return|>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/control_text.h"
 #include "calls/answer_grammar.h"
@@ -18,20 +21,33 @@
 namespace foretoken::calls {
 namespace {
 
+// Vocabularies may have them as control tokens, or as tokens of text.
 constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", kStart = "<|start|>",
                            kConstrain = "<|constrain|>", kEndMark = "<|end|>",
                            kCallMark = "<|call|>", kReturnMark = "<|return|>",
                            kFunctions = "functions.", kTo = "to=";
+constexpr std::array kHarmonyMarks = {kChannel, kMessage,  kStart,     kConstrain,
+                                      kEndMark, kCallMark, kReturnMark};
 constexpr std::size_t kMostHeader = 256;  // bytes; a longer one is no header
 
-// Its marks are control tokens; where a vocabulary has none, an answer is text.
+// The marks that are tokens of text.
+std::vector<std::string_view> TextMarks(const ControlTokens& control) {
+  std::vector<std::string_view> marks;
+  for (const std::string_view mark : kHarmonyMarks)
+    if (!control.Has(mark)) marks.push_back(mark);
+  return marks;
+}
+
 class HarmonyReader final : public CallReader {
  public:
+  explicit HarmonyReader(const ControlTokens& control) : text_marks_(TextMarks(control)) {}
+
   void Read(std::string_view text, std::vector<AnswerPart>& parts) override {
     for (const char c : text) Step(c, parts);
   }
 
   void End(std::vector<AnswerPart>& parts) override {
+    for (const char c : std::exchange(mark_, {})) ReadText(c, parts);
     if (at_ == At::kRole && first_) Add(parts, AnswerPart::Kind::kText, header_);
     header_.clear();
   }
@@ -47,29 +63,43 @@ class HarmonyReader final : public CallReader {
       control_.clear();
     } else if (c == kControlEnd) {
       in_control_ = false;
-      ReadControl(parts);
+      ReadMark(std::exchange(control_, {}), parts);
     } else if (in_control_) {
       control_ += c;
     } else {
-      ReadText(c, parts);
+      LookForMark(c, parts);
     }
   }
 
-  void ReadControl(std::vector<AnswerPart>& parts) {
-    if (control_ == kChannel) {
+  // A mark's first character stands nowhere else in it.
+  void LookForMark(char c, std::vector<AnswerPart>& parts) {
+    const std::string longer = mark_ + c;
+    for (const std::string_view mark : text_marks_) {
+      if (!mark.starts_with(longer)) continue;
+      mark_ = longer;
+      if (longer == mark) ReadMark(std::exchange(mark_, {}), parts);
+      return;
+    }
+    for (const char held : std::exchange(mark_, {})) ReadText(held, parts);
+    if (longer.size() > 1) return LookForMark(c, parts);
+    ReadText(c, parts);
+  }
+
+  void ReadMark(const std::string& mark, std::vector<AnswerPart>& parts) {
+    if (mark == kChannel) {
       if (at_ == At::kRole && first_ && header_.find(kTo) == header_.npos)
         Add(parts, AnswerPart::Kind::kText, std::exchange(header_, {}));
       header_ += ' ';
       channel_at_ = header_.size();
       at_ = At::kHeader;
-    } else if (control_ == kMessage) {
+    } else if (mark == kMessage) {
       BeginBody(parts);
-    } else if (control_ == kConstrain) {
+    } else if (mark == kConstrain) {
       at_ = At::kFormat;
-    } else if (control_ == kStart) {
+    } else if (mark == kStart) {
       Forget();
       at_ = At::kRole;
-    } else if (control_ == kEndMark || control_ == kCallMark || control_ == kReturnMark) {
+    } else if (mark == kEndMark || mark == kCallMark || mark == kReturnMark) {
       Forget();
       at_ = At::kBehind;
     }
@@ -126,11 +156,14 @@ class HarmonyReader final : public CallReader {
 
   At at_ = At::kRole;
   AnswerPart::Kind kind_ = AnswerPart::Kind::kText;  // of the body
-  bool first_ = true;                                // no control token has come
+  bool first_ = true;                                // no mark has come
   bool begun_ = false;                               // the body has a character
   bool thought_ = false, said_ = false;              // a message of this kind has begun
   bool in_control_ = false;
-  std::string control_, header_;
+  const std::vector<std::string_view> text_marks_;
+  std::string control_;  // the control token at hand
+  std::string mark_;     // the beginning of a mark that is text
+  std::string header_;
   std::size_t channel_at_ = 0;  // in the header
 };
 
@@ -140,6 +173,44 @@ std::string HarmonyCall(const std::string& prefix, const Tool& tool, const Contr
   const std::string channel = control.InGrammar(kChannel) + " \"commentary\"";
   return fmt::format("{0}call ::= ({1} {2} | {2} {1}) format {3} {0}root\n", prefix, channel, to,
                      control.InGrammar(kMessage));
+}
+
+// Rules for a text without marks, then what follows its end: `then` behind <|end|>, or nothing. The
+// first one is `name`-0; the others are numbered by characters that may begin a mark.
+std::string HarmonyText(std::string_view name, const std::string& then,
+                        const ControlTokens& control) {
+  std::vector<std::string> seen = {""};  // beginnings of marks
+  for (const std::string_view mark : TextMarks(control))
+    for (std::size_t n = 1; n < mark.size(); ++n)
+      if (std::find(seen.begin(), seen.end(), mark.substr(0, n)) == seen.end())
+        seen.emplace_back(mark.substr(0, n));
+  std::string rules;
+  for (std::size_t at = 0; at < seen.size(); ++at) {
+    std::string others = "\\x00", ways;  // characters that do not lead to `name`-0
+    for (const std::string_view mark : TextMarks(control)) {
+      if (!mark.starts_with(seen[at])) continue;
+      const std::string longer(mark.substr(0, seen[at].size() + 1));
+      const std::string letter =
+          fmt::format("\\x{:02X}", static_cast<unsigned char>(longer.back()));
+      if (others.find(letter) == others.npos) others += letter;
+      const auto next = std::find(seen.begin(), seen.end(), longer);
+      if (next != seen.end())
+        ways += fmt::format(" | [{}] {}-{}", letter, name, next - seen.begin());
+      else if (longer == kEndMark && !then.empty())
+        ways += fmt::format(" | [{}] {}", letter, then);
+    }
+    if (at > 0 && seen.size() > 1) {  // another mark may begin
+      others += "\\x3C";
+      ways += fmt::format(" | [\\x3C] {}-1", name);
+    }
+    rules += fmt::format("{0}-{1} ::= [^{2}] {0}-0{3}{4}\n", name, at, others, ways,
+                         then.empty() ? " | \"\"" : "");
+  }
+  if (control.Has(kEndMark) && !then.empty())  // behind any of them
+    for (std::size_t at = 0; at < seen.size(); ++at)
+      rules.insert(rules.find('\n', rules.find(fmt::format("{}-{} ::=", name, at))),
+                   fmt::format(" | {} {}", control.InGrammar(kEndMark), then));
+  return rules;
 }
 
 Result<AnswerGrammar> HarmonyAnswer(const ToolUse& use, const ControlTokens& control) {
@@ -154,13 +225,14 @@ Result<AnswerGrammar> HarmonyAnswer(const ToolUse& use, const ControlTokens& con
     FORETOKEN_CHECK_OK(CheckSize(grammar.gbnf));
   }
   const std::string text = fmt::format("{} \"final\" {} {}", channel, message,
-                                       use.text_grammar.empty() ? "free" : "text-root");
+                                       use.text_grammar.empty() ? "final-0" : "text-root");
   const std::string ways = calls.empty() ? text : use.required ? calls : text + " | " + calls;
   grammar.gbnf += fmt::format(
-      "root ::= ({0} (\"analysis\" | \"commentary\") {1} free {2} {3} \"assistant\")* ({4})\n"
-      "free ::= [^\\x00]*\nformat ::= (\" \" {5} \"json\" | \" json\" | \" \")?\n",
-      channel, message, control.InGrammar(kEndMark), control.InGrammar(kStart), ways,
-      control.InGrammar(kConstrain));
+      "root ::= ({} (\"analysis\" | \"commentary\") {} before-0)* ({})\n"
+      "format ::= (\" \" {} \"json\" | \" json\" | \" \")?\n",
+      channel, message, ways, control.InGrammar(kConstrain));
+  grammar.gbnf += HarmonyText("before", control.InGrammar(kStart) + " \"assistant\"", control);
+  if (!use.required && use.text_grammar.empty()) grammar.gbnf += HarmonyText("final", "", control);
   if (!use.text_grammar.empty() && !use.required)
     grammar.gbnf += Prefixed(use.text_grammar, "text-");
   return Checked(std::move(grammar));
@@ -176,9 +248,8 @@ extern const CallFormat kHarmonyFormat = {
         [](std::string_view text) {
           return text.find(kChannel) != text.npos && text.find(kMessage) != text.npos;
         },
-    .reader = [](const std::vector<Tool>&, const ControlTokens&) -> std::unique_ptr<CallReader> {
-      return std::make_unique<HarmonyReader>();
-    },
+    .reader = [](const std::vector<Tool>&, const ControlTokens& control)
+        -> std::unique_ptr<CallReader> { return std::make_unique<HarmonyReader>(control); },
     .grammar = HarmonyAnswer};
 
 }  // namespace foretoken::calls

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reader and the grammar of harmony make of answers; the marks are control tokens.
+// What the reader and the grammar of harmony make of answers whose marks are control tokens, or text.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,8 +18,8 @@ namespace {
 using enum AnswerPart::Kind;
 using AnswerParts = std::vector<AnswerPart>;
 
-constexpr std::array kHarmonyMarks = {"<|channel|>", "<|message|>", "<|start|>", "<|end|>",
-                                      "<|constrain|>"};
+constexpr std::array kMarkNames = {"<|channel|>", "<|message|>", "<|start|>", "<|end|>",
+                                   "<|constrain|>"};
 
 const CallFormat& Harmony() {
   for (const CallFormat* const row : CallFormats())
@@ -27,18 +27,19 @@ const CallFormat& Harmony() {
   throw std::invalid_argument("harmony");
 }
 
-ControlTokens Control() {
+ControlTokens Control(bool any) {
   ControlTokens control;
-  for (std::size_t i = 0; i < kHarmonyMarks.size(); ++i)
-    control.Add(kHarmonyMarks[i], static_cast<std::int32_t>(i));
+  if (!any) return control;
+  for (std::size_t i = 0; i < kMarkNames.size(); ++i)
+    control.Add(kMarkNames[i], static_cast<std::int32_t>(i));
   return control;
 }
 
 // The text with each mark written in another way.
 template <typename Write>
 std::string WithMarks(std::string text, const Write& write) {
-  for (std::size_t i = 0; i < kHarmonyMarks.size(); ++i) {
-    const std::string mark = kHarmonyMarks[i];
+  for (std::size_t i = 0; i < kMarkNames.size(); ++i) {
+    const std::string mark = kMarkNames[i];
     for (std::size_t at = 0; (at = text.find(mark, at)) != text.npos;) {
       const std::string written = write(mark, static_cast<Token>(i));
       text.replace(at, mark.size(), written);
@@ -48,12 +49,12 @@ std::string WithMarks(std::string text, const Write& write) {
   return text;
 }
 
-AnswerParts HarmonyParts(const std::string& answer) {
-  const std::string text =
-      WithMarks(answer, [](const std::string& mark, Token) { return ControlText(mark); });
+AnswerParts HarmonyParts(const std::string& answer, bool control) {
+  const std::string text = WithMarks(
+      answer, [&](const std::string& mark, Token) { return control ? ControlText(mark) : mark; });
   AnswerParts whole;
   for (std::size_t piece = text.size() + 1; piece > 0; --piece) {
-    const auto reader = Harmony().reader({}, Control());
+    const auto reader = Harmony().reader({}, Control(control));
     AnswerParts all;
     const auto take = [&](const AnswerParts& parts) {
       for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
@@ -72,10 +73,18 @@ AnswerParts HarmonyParts(const std::string& answer) {
   return whole;
 }
 
+AnswerParts HarmonyParts(const std::string& answer) {
+  const AnswerParts parts = HarmonyParts(answer, true);
+  EXPECT_EQ(HarmonyParts(answer, false), parts);
+  return parts;
+}
+
 TEST(HarmonyReader, DividesChannels) {
   EXPECT_EQ(HarmonyParts("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
                          "<|channel|>final<|message|>Yes. <|x|>"),
             (AnswerParts{{kThought, "Hm."}, {kText, "Yes. <|x|>"}}));
+  EXPECT_EQ(HarmonyParts("<|channel|>final<|message|>a <|b <<|chan"),
+            (AnswerParts{{kText, "a <|b <<|chan"}}));
   EXPECT_EQ(HarmonyParts("<|channel|>commentary<|message|>I look.<|end|><|start|>assistant"
                          "<|channel|>final<|message|>Found."),
             (AnswerParts{{kText, "I look.\n\nFound."}}));
@@ -102,19 +111,26 @@ TEST(HarmonyReader, LeavesOtherAnswersAsTheyAre) {
   EXPECT_EQ(HarmonyParts(spaces), AnswerParts({{kText, spaces}}));
 }
 
-bool Allows(const ToolUse& use, const std::string& answer) {
-  const auto grammar = Harmony().grammar(use, Control());
+bool Allows(const ToolUse& use, const std::string& answer, bool control) {
+  const auto grammar = Harmony().grammar(use, Control(control));
   EXPECT_TRUE(grammar) << grammar.error().message;
   auto program = grammar::CompileGbnf(grammar->gbnf);
   EXPECT_TRUE(program) << program.error().message << grammar->gbnf;
   grammar::GrammarStates states(*std::move(program));
   auto state = states.Start();
-  const std::string text = WithMarks(
-      answer, [](const std::string&, Token token) { return grammar::ControlLiteral(token); });
+  const std::string text = WithMarks(answer, [&](const std::string& mark, Token token) {
+    return control ? grammar::ControlLiteral(token) : mark;
+  });
   for (const char c : text)
     if (state != grammar::GrammarStates::kOver)
       state = states.Next(state, static_cast<std::uint8_t>(c));
   return state != grammar::GrammarStates::kOver && states.CanEnd(state);
+}
+
+bool Allows(const ToolUse& use, const std::string& answer) {
+  const bool allowed = Allows(use, answer, true);
+  EXPECT_EQ(Allows(use, answer, false), allowed) << answer;
+  return allowed;
 }
 
 TEST(HarmonyGrammar, HoldsCallsAndLeavesTextFree) {
@@ -122,7 +138,7 @@ TEST(HarmonyGrammar, HoldsCallsAndLeavesTextFree) {
       {"now"},
       {"add",
        R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})"}};
-  const std::string thought = "<|channel|>analysis<|message|>Hm <|.<|end|><|start|>assistant";
+  const std::string thought = "<|channel|>analysis<|message|>Hm <|. <<|e<|end|><|start|>assistant";
   const std::string text = "<|channel|>final<|message|>It is \"to=functions.x\".";
   const std::string call =
       "<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\": 1}";

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calls and thoughts between marks that are control tokens: whole and streamed, with drafters and without, beside text that spells the marks. The model is a
+bundled one whose last tokens became control tokens; it knows no tools, so grammars force what it says.
+
+usage: control_marks_test.py FORETOKEN MODELS
+"""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+from control_tokens_model import with_control_tokens
+from server_testing import Server
+
+PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
+CHATS = "/v1/chat/completions"
+MESSAGE = {"role": "user", "content": "Is Rome warm?"}
+WEATHER = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}, "unit": {"enum": ["C", "F"]}}, "required": ["city"]}
+NOW = {"type": "object", "additionalProperties": False}
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in (("weather", WEATHER), ("now", NOW))]
+FORCED = {"type": "function", "function": {"name": "weather"}}
+BEGIN = "{% for m in messages %}"
+END = "{% endfor %}{{ tools | tojson if tools }}"
+# The templates of forms, and their marks.
+FORMS = {
+    "harmony": (
+        BEGIN + "<|start|>{{ m.role }}{% for c in m.tool_calls or [] %} to=functions.{{ c.function.name }}<|channel|>commentary json<|message|>"
+        "{{ c.function.arguments | tojson }}{% else %}<|message|>{{ m.content }}{% endfor %}<|end|>" + END + "<|start|>assistant",
+        ["<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|return|>", "<|call|>"]),
+    "hermes": (
+        BEGIN + "{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}\n" + END,
+        ["<tool_call>", "</tool_call>"]),
+}
+THINKERS = {  # templates of models that think, and their marks
+    "[THINK]": ("{# [THINK] [/THINK] #}" + BEGIN + "{{ m.content }}" + END, ["[THINK]", "[/THINK]"]),
+    "<think>": (BEGIN + "{{ m.content }}" + END, ["<think>", "</think>"]),
+}
+
+
+def together(chunks):
+    """The message that a stream's deltas make."""
+    message = {}
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            delta = choice["delta"]
+            for key in ("content", "reasoning_content"):
+                if delta.get(key):
+                    message[key] = message.get(key, "") + delta[key]
+            for call in delta.get("tool_calls", []):
+                calls = message.setdefault("tool_calls", [])
+                if call["index"] == len(calls):
+                    calls.append({"name": call["function"]["name"], "arguments": ""})
+                calls[call["index"]]["arguments"] += call["function"].get("arguments", "")
+    return message
+
+
+def said(message):
+    """The same of a whole message."""
+    short = {key: message[key] for key in ("content", "reasoning_content") if message.get(key)}
+    if message.get("tool_calls"):
+        short["tool_calls"] = [call["function"] for call in message["tool_calls"]]
+    return short
+
+
+class ControlMarks(unittest.TestCase):
+    def serve(self, template, marks, *flags):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        model, text = os.path.join(folder.name, "marks.gguf"), os.path.join(folder.name, "chat.jinja")
+        ids = with_control_tokens(TARGET, model, marks)
+        with open(text, "w") as file:
+            file.write(template)
+        server = Server(PROGRAM, "-m", model, "-t", "1", "--repack-cache", "off", "-q", "--chat-template-file", text, *(flags or ("--spec-type", "none")))
+        self.addCleanup(server.__exit__)
+        return server, ids
+
+    def both(self, server, body):
+        """The answer, whole and streamed, which must be the same."""
+        body = {"max_tokens": 120, "seed": 3, **body}
+        message = said(server.post(CHATS, body)["choices"][0]["message"])
+        streamed = together(server.stream(CHATS, {**body, "stream": True}))
+        self.assertEqual(streamed, message)
+        return message
+
+    def test_calls_are_forced_between_control_tokens(self):
+        for name, (template, marks) in FORMS.items():
+            server, _ = self.serve(template, marks)
+            plain = {}
+            for seed in range(3):
+                body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": FORCED, "temperature": 1, "seed": seed}
+                message = plain[seed] = self.both(server, body)
+                with self.subTest(form=name, seed=seed):
+                    call, = message["tool_calls"]
+                    self.assertEqual(call["name"], "weather")
+                    arguments = json.loads(call["arguments"])
+                    self.assertIn(arguments.get("unit", "C"), ("C", "F"))
+                    self.assertLessEqual(len(arguments["city"]), 9)
+            for drafter in ("ngram", "suffix", "grammar", "self"):
+                drafting, _ = self.serve(template, marks, "--spec-type", drafter, "--verify", "sample-match", "--lookahead", "fixed", "--num-speculative-tokens", "4")
+                for seed, message in plain.items():
+                    with self.subTest(form=name, seed=seed, drafter=drafter):
+                        body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": FORCED, "temperature": 1, "seed": seed}
+                        self.assertEqual(self.both(drafting, body), message)
+
+    def test_thoughts_stand_between_control_tokens(self):
+        for name, (template, marks) in THINKERS.items():
+            server, ids = self.serve(template, marks)
+            begin, end = (ids[mark] for mark in marks)
+            # The thought holds text that spells its end.
+            grammar = f'root ::= <[{begin}]> "Is {marks[1]} it?" <[{end}]> "Yes."'
+            body = {"messages": [MESSAGE], "grammar": grammar}
+            with self.subTest(marks=name):
+                self.assertEqual(self.both(server, body), {"reasoning_content": f"Is {marks[1]} it?", "content": "Yes."})
+                self.assertEqual(self.both(server, {**body, "reasoning_format": "none"}), {"content": f"Is {marks[1]} it?Yes."})
+                shown = {**body, "reasoning_format": "none", "skip_special_tokens": False}
+                self.assertEqual(self.both(server, shown), {"content": f"{marks[0]}Is {marks[1]} it?{marks[1]}Yes."})
+                spelled = {"messages": [MESSAGE], "grammar": f'root ::= "{marks[0]} is a mark."'}
+                self.assertEqual(self.both(server, spelled), {"content": f"{marks[0]} is a mark."})
+
+    def test_channels_of_harmony_are_thoughts_and_answers(self):
+        server, ids = self.serve(*FORMS["harmony"])
+        thoughts = answers = 0
+        # The grammar holds the answer. Messages before it are free; a bias keeps them short and few.
+        begins = [server.post("/tokenize", {"content": f"({channel}"})["tokens"][1] for channel in ("analysis", "final")]
+        for seed in range(8):
+            bias = {ids["<|end|>"]: 8, begins[0]: 22 + seed, begins[1]: 22}
+            body = {"messages": [MESSAGE], "grammar": 'root ::= "Yes."', "max_tokens": 250, "temperature": 1, "seed": seed, "logit_bias": bias}
+            answer = self.both(server, body)
+            self.assertNotIn("<|", str(answer))
+            thoughts += bool(answer.get("reasoning_content"))
+            if "content" in answer:
+                answers += 1
+                self.assertEqual(answer["content"], "Yes.")
+        self.assertGreater(thoughts, 0)
+        self.assertGreater(answers, 0)
+
+    def test_a_grammar_names_only_control_tokens(self):
+        server, ids = self.serve(*THINKERS["[THINK]"])
+        status, _, error = server.send("POST", "/v1/completions", {"prompt": "a", "grammar": "root ::= <[300]>"})
+        self.assertEqual((status, json.loads(error)["error"]["param"]), (400, "grammar"))
+        self.assertIn(b"<[300]> is no control token", error)
+        grammar = f'root ::= "b" <[{ids["[THINK]"]}]> "c"'
+        for shown, text in ((True, "b[THINK]c"), (False, "bc")):
+            reply = server.post("/v1/completions", {"prompt": "a", "grammar": grammar, "skip_special_tokens": not shown})
+            self.assertEqual(reply["choices"][0]["text"], text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
