@@ -8,10 +8,15 @@
 namespace foretoken::calls {
 
 extern const CallFormat kHermesFormat, kLlamaFormat, kNemotronFormat, kTaggedFormat;
+extern const CallFormat kDeepSeekFormat, kDeepSeekBareFormat, kKimiFormat, kMistralFormat;
+extern const CallFormat kCommandFormat, kGraniteFormat, kMistralListFormat, kPhiFormat;
 
 namespace {
 
-constexpr std::array kRows = {&kHermesFormat, &kTaggedFormat, &kNemotronFormat, &kLlamaFormat};
+constexpr std::array kRows = {&kHermesFormat,  &kTaggedFormat,   &kNemotronFormat,
+                              &kLlamaFormat,   &kDeepSeekFormat, &kDeepSeekBareFormat,
+                              &kKimiFormat,    &kMistralFormat,  &kMistralListFormat,
+                              &kGraniteFormat, &kPhiFormat,      &kCommandFormat};
 
 }  // namespace
 
@@ -37,7 +42,9 @@ std::string ProbeCallsJson() {
 const CallFormat* FormatOf(std::string_view conversation) {
   // Tags of functions stand inside of the marks of other forms.
   for (const CallFormat* const row :
-       {&kTaggedFormat, &kNemotronFormat, &kHermesFormat, &kLlamaFormat})
+       {&kDeepSeekFormat, &kDeepSeekBareFormat, &kKimiFormat, &kMistralFormat, &kMistralListFormat,
+        &kGraniteFormat, &kPhiFormat, &kCommandFormat, &kTaggedFormat, &kNemotronFormat,
+        &kHermesFormat, &kLlamaFormat})
     if (row->wrote(conversation)) return row;
   return nullptr;
 }

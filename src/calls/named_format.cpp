@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that are a name, a separator and a JSON object with the arguments, between marks. A row
+// says which marks; one reader and one grammar are for all rows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calls/answer_grammar.h"
+#include "calls/call_format.h"
+#include "calls/marked_text.h"
+
+namespace foretoken::calls {
+namespace {
+
+// What stands where, as templates write it. Marks in it stand in <> or [], and each may be a control
+// token; a reader allows white space before each of them and before the text between them.
+struct NamedSyntax {
+  const char* section = "";  // before all calls; "": each call stands alone, behind a single mark
+  const char* open;
+  const char* before_name = "";  // which a model may leave out
+  bool numbered = false;         // a colon and a number stand behind the name
+  const char* id = "";           // a mark behind the name, which nine letters or digits follow
+  const char* separator;         // between the name and the arguments: a mark, or text
+  const char* behind = "";       // behind the arguments
+  const char* section_end = "";
+
+  std::string_view first() const { return *section == '\0' ? open : section; }
+};
+
+constexpr NamedSyntax kDeepSeek = {
+    .section = "<｜tool▁calls▁begin｜>",
+    .open = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+    .separator = "\n```json\n",
+    .behind = "\n```<｜tool▁call▁end｜>",
+    .section_end = "<｜tool▁calls▁end｜>",
+};
+constexpr NamedSyntax kDeepSeekBare = {
+    .section = "<｜tool▁calls▁begin｜>",
+    .open = "<｜tool▁call▁begin｜>",
+    .separator = "<｜tool▁sep｜>",
+    .behind = "<｜tool▁call▁end｜>",
+    .section_end = "<｜tool▁calls▁end｜>",
+};
+constexpr NamedSyntax kKimi = {
+    .section = "<|tool_calls_section_begin|>",
+    .open = "<|tool_call_begin|>",
+    .before_name = "functions.",
+    .numbered = true,
+    .separator = "<|tool_call_argument_begin|>",
+    .behind = "<|tool_call_end|>",
+    .section_end = "<|tool_calls_section_end|>",
+};
+constexpr NamedSyntax kMistral = {.open = "[TOOL_CALLS]", .id = "[CALL_ID]", .separator = "[ARGS]"};
+
+// The marks of a text of a row, and what stands between them.
+std::vector<std::string_view> PiecesOf(std::string_view text) {
+  std::vector<std::string_view> pieces;
+  while (!text.empty()) {
+    std::size_t size = text.find_first_of("<[");
+    if (size == 0) size = text.find(text.front() == '<' ? '>' : ']') + 1;
+    pieces.push_back(text.substr(0, size));
+    text.remove_prefix(pieces.back().size());
+  }
+  return pieces;
+}
+
+constexpr std::string_view kSpaces = " \n\t\r";  // as IsSpace has it
+
+std::string_view WithoutSpaces(std::string_view text) {
+  while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
+  while (!text.empty() && IsSpace(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// A name without the colon and the number behind it, if they are there.
+std::string_view WithoutNumber(std::string_view name) {
+  const std::size_t end = name.find_last_not_of(kSpaces) + 1;
+  const std::size_t colon = name.substr(0, end).find_last_not_of("0123456789");
+  const bool has = colon != name.npos && name[colon] == ':' && colon + 1 < end;
+  return has ? name.substr(0, colon) : name;
+}
+
+// Compares what comes with a text of a row.
+class PieceReader {
+ public:
+  enum class State { kOpen, kRead, kOther };
+
+  PieceReader(std::string_view text, const ControlTokens& control) {
+    for (const std::string_view piece : PiecesOf(text))
+      pieces_.push_back(control.InText(WithoutSpaces(piece)));
+  }
+  bool empty() const { return pieces_.empty(); }
+  void Begin() { n_ = at_ = 0, state_ = State::kOpen; }
+
+  // Once it is kOther, it stays so.
+  State Read(char c) {
+    if (state_ != State::kOpen || (at_ == 0 && IsSpace(c))) return state_;
+    if (n_ == pieces_.size() || c != pieces_[n_][at_]) return state_ = State::kOther;
+    if (++at_ == pieces_[n_].size()) ++n_, at_ = 0;
+    if (n_ == pieces_.size()) state_ = State::kRead;
+    return state_;
+  }
+
+ private:
+  std::vector<std::string> pieces_;
+  std::size_t n_ = 0, at_ = 0;
+  State state_ = State::kOpen;
+};
+
+// Finds the end of a JSON object.
+class ObjectEnd {
+ public:
+  // Reads the next character; the first one is {. True: it is the last one.
+  bool Read(char c) {
+    if (in_text_) {
+      if (c == '"' && !escaped_) in_text_ = false;
+      escaped_ = c == '\\' && !escaped_;
+      return false;
+    }
+    in_text_ = c == '"';
+    if (c == '{' || c == '[') ++depth_;
+    return (c == '}' || c == ']') && --depth_ == 0;
+  }
+
+ private:
+  int depth_ = 0;
+  bool in_text_ = false, escaped_ = false;
+};
+
+class NamedReader final : public CallReader {
+ public:
+  NamedReader(const NamedSyntax& syntax, const std::vector<Tool>& tools,
+              const ControlTokens& control)
+      : syntax_(syntax),
+        tools_(tools),
+        id_(control.InText(syntax.id)),
+        first_(control.InText(syntax.first())),
+        separator_(control.InText(WithoutSpaces(syntax.separator))),
+        open_(syntax.open, control),
+        behind_(syntax.behind, control),
+        section_end_(syntax.section_end, control) {}
+
+  void Read(std::string_view text, std::vector<AnswerPart>& parts) override {
+    for (const char c : text) Step(c, parts);
+  }
+
+  void End(std::vector<AnswerPart>& parts) override {
+    if (at_ == At::kBegin) PassNameOn(parts);
+    // Behind a call, white space and the beginning of another call without a name are dropped.
+    const std::string waiting = held_ + first_.Take();
+    if (!called_) Add(parts, AnswerPart::Kind::kText, waiting);
+    held_.clear();
+    at_ = At::kText;
+  }
+
+ private:
+  // kOpened: before a call, or behind the last one. kBegin: before the arguments.
+  enum class At { kText, kOpened, kName, kBegin, kArguments, kBehind };
+  using State = PieceReader::State;
+
+  void Step(char c, std::vector<AnswerPart>& parts) {
+    if (at_ == At::kText) return ReadText(c, parts);
+    if (at_ == At::kArguments) return ReadArguments(c, parts);
+    held_ += c;
+    if (at_ == At::kOpened) return ReadOpen(c, parts);
+    if (at_ == At::kName) return ReadName(c, parts);
+    if (at_ == At::kBehind) return ReadBehind(c, parts);
+    if (IsSpace(c)) return;
+    if (c != '{') return Break(held_.size() - 1, parts);
+    PassNameOn(parts);
+    arguments_ = ObjectEnd();
+    at_ = At::kArguments;
+    ReadArguments(c, parts);
+  }
+
+  void ReadText(char c, std::vector<AnswerPart>& parts) {
+    std::string text;
+    const bool found = first_.Read(c, text);
+    Add(parts, AnswerPart::Kind::kText, text);
+    called_ = called_ && text.empty();
+    if (!found) return;
+    held_ = first_.Take() + first_.mark();
+    n_text_ = held_.size();
+    in_section_ = false;
+    if (*syntax_.section == '\0') return BeginName();
+    BeginOpen();
+  }
+
+  void BeginOpen() {
+    open_.Begin();
+    section_end_.Begin();
+    at_ = At::kOpened;
+  }
+
+  void ReadOpen(char c, std::vector<AnswerPart>& parts) {
+    const State open = open_.Read(c), end = in_section_ ? section_end_.Read(c) : State::kOther;
+    if (open == State::kRead) return BeginName();
+    if (end == State::kRead) {
+      held_.clear();
+      at_ = At::kText;
+    } else if (open == State::kOther && end == State::kOther) {
+      Break(n_text_, parts);
+    }
+  }
+
+  void BeginName() {
+    name_.clear();
+    separator_.Take();
+    name_at_ = held_.size();
+    at_ = At::kName;
+  }
+
+  // A name ends with its line, unless a tool's name goes on.
+  void ReadName(char c, std::vector<AnswerPart>& parts) {
+    std::string text;
+    const bool found = separator_.Read(c, text);
+    name_ += text;
+    if (found) return EndName(parts);
+    if (text.empty()) return;
+    std::size_t line = name_.find('\n', name_.find_first_not_of(kSpaces));
+    if (line == name_.npos && name_.size() <= kMostOfName) return;
+    const std::size_t n_tool = ToolLength();
+    if (line != name_.npos && line < n_tool) line = name_.find('\n', n_tool);
+    if (line == name_.npos && name_.size() <= n_tool + kMostOfName) return;
+    Break(line == name_.npos ? held_.size() : name_at_ + line, parts);
+  }
+
+  void EndName(std::vector<AnswerPart>& parts) {
+    name_ += separator_.Take();
+    for (const Tool& tool : tools_)
+      if (Written(tool).starts_with(name_ + separator_.mark())) {
+        name_ += separator_.mark();
+        return;
+      }
+    name_ = NameOf(name_);
+    if (name_.empty()) return Break(held_.size(), parts);
+    at_ = At::kBegin;
+  }
+
+  std::string Written(const Tool& tool) const { return syntax_.before_name + tool.name; }
+
+  // The characters of the longest tool's name that the name at hand may be, or may become.
+  std::size_t ToolLength() const {
+    std::size_t longest = 0;
+    for (const Tool& tool : tools_)
+      if (const std::string written = Written(tool);
+          written.starts_with(name_) || name_.starts_with(written))
+        longest = std::max(longest, written.size());
+    return longest;
+  }
+
+  // It is no call: so much of what is held is text, and the rest is read as what follows it.
+  void Break(std::size_t n_text, std::vector<AnswerPart>& parts) {
+    const std::string held = std::exchange(held_, {});
+    Add(parts, AnswerPart::Kind::kText, std::string_view(held).substr(0, n_text));
+    called_ = called_ && n_text == 0;
+    at_ = At::kText;
+    for (const char c : std::string_view(held).substr(n_text)) Step(c, parts);
+  }
+
+  // The name without what belongs to the form. White space around it may belong to a tool's name.
+  std::string NameOf(std::string_view text) const {
+    const std::string_view separator = syntax_.separator;
+    const std::string_view spaces = separator.substr(0, separator.find_first_not_of(kSpaces));
+    if (text.ends_with(spaces)) text.remove_suffix(spaces.size());
+    if (syntax_.numbered) text = WithoutNumber(text);
+    for (int round = 0; round < 2; ++round) {
+      for (const Tool& tool : tools_)
+        if (Written(tool) == text) return tool.name;
+      if (round == 0 && !id_.empty()) text = text.substr(0, text.rfind(id_));
+    }
+    text = WithoutSpaces(text);
+    if (text.starts_with(syntax_.before_name))
+      text.remove_prefix(std::string_view(syntax_.before_name).size());
+    return std::string(text);
+  }
+
+  void PassNameOn(std::vector<AnswerPart>& parts) {
+    Add(parts, AnswerPart::Kind::kName, name_);
+    called_ = in_section_ = true;
+    held_.clear();
+  }
+
+  void ReadArguments(char c, std::vector<AnswerPart>& parts) {
+    Add(parts, AnswerPart::Kind::kArguments, std::string_view(&c, 1));
+    if (!arguments_.Read(c)) return;
+    n_text_ = 0;
+    behind_.Begin();
+    at_ = At::kBehind;
+    if (behind_.empty()) EndCall();
+  }
+
+  void ReadBehind(char c, std::vector<AnswerPart>& parts) {
+    const State state = behind_.Read(c);
+    if (state == State::kRead) EndCall();
+    if (state == State::kOther) Break(0, parts);
+  }
+
+  void EndCall() {
+    held_.clear();
+    at_ = At::kText;
+    if (*syntax_.section != '\0') BeginOpen();
+  }
+
+  // A longer one is no name, unless a tool has it.
+  static constexpr std::size_t kMostOfName = 1024;
+
+  const NamedSyntax& syntax_;
+  const std::vector<Tool>& tools_;
+  const std::string id_;
+  MarkFinder first_, separator_;
+  PieceReader open_, behind_, section_end_;
+  ObjectEnd arguments_;
+  At at_ = At::kText;
+  bool called_ = false;      // a call was the last thing that came
+  bool in_section_ = false;  // with a call, so that it may end
+  std::string held_;         // that is text unless a call comes
+  std::size_t n_text_ = 0;   // characters of it that are text if no call opens
+  std::size_t name_at_ = 0;  // where the name begins in it
+  std::string name_;
+};
+
+// A text of a row as a part of a rule; `between` stands before each piece but the first.
+std::string PartOf(std::string_view text, std::string_view between, const ControlTokens& control) {
+  std::string part;
+  for (const std::string_view piece : PiecesOf(text))
+    part += fmt::format("{} {}", part.empty() ? "" : between, control.InGrammar(piece));
+  return part;
+}
+
+Result<AnswerGrammar> NamedAnswer(const NamedSyntax& syntax, const ToolUse& use,
+                                  const ControlTokens& control) {
+  AnswerGrammar grammar;
+  const std::string one = PartOf(syntax.open, "", control) + " call";
+  const std::string more = use.several ? fmt::format(" (ws{})*", one) : "";
+  const std::string calls = *syntax.section == '\0'
+                                ? fmt::format("calls ::= call{}\n", more)
+                                : fmt::format("calls ::= ws{}{} ws{}\n", one, more,
+                                              PartOf(syntax.section_end, "", control));
+  grammar.gbnf = AnswersWith(use, syntax.first(), control, calls);
+  std::string separator = PartOf(syntax.separator, "", control);
+  if (syntax.numbered) separator = " \":\" [0-9]{1,4} ws" + separator;
+  if (*syntax.id != '\0')
+    separator = fmt::format(" ({} [a-zA-Z0-9]{{9}})?", control.InGrammar(syntax.id)) + separator;
+  std::string call = "call ::=", rules;
+  for (std::size_t i = 0; i < use.tools.size(); ++i) {
+    const Tool& tool = use.tools[i];
+    const std::string prefix = fmt::format("t{}-", i);
+    call += fmt::format("{}{}call", i == 0 ? " " : " | ", prefix);
+    rules +=
+        fmt::format("{}call ::= {}{} {}root{}\n", prefix, Quoted(syntax.before_name + tool.name),
+                    separator, prefix, PartOf(syntax.behind, " ws", control));
+    rules += ArgumentsGrammar(tool, prefix, grammar.notices);
+    FORETOKEN_CHECK_OK(CheckSize(rules));
+  }
+  grammar.gbnf += call + "\nws ::= [ \\n]?\n" + rules;
+  return Checked(std::move(grammar));
+}
+
+template <const NamedSyntax& syntax>
+std::unique_ptr<CallReader> NamedReaderOf(const std::vector<Tool>& tools,
+                                          const ControlTokens& control) {
+  return std::make_unique<NamedReader>(syntax, tools, control);
+}
+template <const NamedSyntax& syntax>
+Result<AnswerGrammar> NamedGrammarOf(const ToolUse& use, const ControlTokens& control) {
+  return NamedAnswer(syntax, use, control);
+}
+
+// Whether the probe's name stands in the text directly between these two.
+bool HasName(std::string_view text, std::string_view before, std::string_view behind) {
+  return text.find(fmt::format("{}{}{}", before, kProbeTool, behind)) != text.npos;
+}
+
+}  // namespace
+
+extern const CallFormat kDeepSeekFormat = {
+    .name = "deepseek",
+    .help = "a name and a block of JSON between marks: DeepSeek V3 and R1",
+    .wrote = [](std::string_view text) { return HasName(text, "<｜tool▁sep｜>", ""); },
+    .reader = NamedReaderOf<kDeepSeek>,
+    .grammar = NamedGrammarOf<kDeepSeek>};
+
+extern const CallFormat kDeepSeekBareFormat = {
+    .name = "deepseek-v3.1",
+    .help = "a name, a mark and JSON between marks: DeepSeek V3.1",
+    .wrote = [](std::string_view text) { return HasName(text, "", "<｜tool▁sep｜>"); },
+    .reader = NamedReaderOf<kDeepSeekBare>,
+    .grammar = NamedGrammarOf<kDeepSeekBare>};
+
+extern const CallFormat kKimiFormat = {
+    .name = "kimi-k2",
+    .help = "functions.name:number, a mark and JSON between marks: Kimi K2",
+    // The name is a part of the call's id there, and the probe has an id without it.
+    .wrote =
+        [](std::string_view text) {
+          return text.find("<|tool_call_argument_begin|>") != text.npos;
+        },
+    .reader = NamedReaderOf<kKimi>,
+    .grammar = NamedGrammarOf<kKimi>};
+
+extern const CallFormat kMistralFormat = {
+    .name = "mistral",
+    .help =
+        "[TOOL_CALLS], a name, [ARGS] and JSON: Devstral, Magistral, Ministral 3, Mistral Small "
+        "3.2",
+    .wrote =
+        [](std::string_view text) {
+          return HasName(text, "[TOOL_CALLS]", "[ARGS]") ||
+                 HasName(text, "[TOOL_CALLS]", "[CALL_ID]");
+        },
+    .reader = NamedReaderOf<kMistral>,
+    .grammar = NamedGrammarOf<kMistral>};
+
+}  // namespace foretoken::calls
