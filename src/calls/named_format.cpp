@@ -13,12 +13,12 @@
 #include "calls/answer_grammar.h"
 #include "calls/call_format.h"
 #include "calls/marked_text.h"
+#include "calls/row_text.h"
 
 namespace foretoken::calls {
 namespace {
 
-// What stands where, as templates write it. Marks in it stand in <> or [], and each may be a control
-// token; a reader allows white space before each of them and before the text between them.
+// What stands where; the texts are as row_text.h has them.
 struct NamedSyntax {
   const char* section = "";  // before all calls; "": each call stands alone, behind a single mark
   const char* open;
@@ -57,63 +57,18 @@ constexpr NamedSyntax kKimi = {
 };
 constexpr NamedSyntax kMistral = {.open = "[TOOL_CALLS]", .id = "[CALL_ID]", .separator = "[ARGS]"};
 
-// The marks of a text of a row, and what stands between them.
-std::vector<std::string_view> PiecesOf(std::string_view text) {
-  std::vector<std::string_view> pieces;
-  while (!text.empty()) {
-    std::size_t size = text.find_first_of("<[");
-    if (size == 0) size = text.find(text.front() == '<' ? '>' : ']') + 1;
-    pieces.push_back(text.substr(0, size));
-    text.remove_prefix(pieces.back().size());
-  }
-  return pieces;
-}
-
-constexpr std::string_view kSpaces = " \n\t\r";  // as IsSpace has it
-
-std::string_view WithoutSpaces(std::string_view text) {
-  while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
-  while (!text.empty() && IsSpace(text.back())) text.remove_suffix(1);
-  return text;
-}
+constexpr std::string_view kAroundNames = " \n\t\r";  // white space
 
 // A name without the colon and the number behind it, if they are there.
 std::string_view WithoutNumber(std::string_view name) {
-  const std::size_t end = name.find_last_not_of(kSpaces) + 1;
+  const std::size_t end = name.find_last_not_of(kAroundNames) + 1;
   const std::size_t colon = name.substr(0, end).find_last_not_of("0123456789");
   const bool has = colon != name.npos && name[colon] == ':' && colon + 1 < end;
   return has ? name.substr(0, colon) : name;
 }
 
-// Compares what comes with a text of a row.
-class PieceReader {
- public:
-  enum class State { kOpen, kRead, kOther };
-
-  PieceReader(std::string_view text, const ControlTokens& control) {
-    for (const std::string_view piece : PiecesOf(text))
-      pieces_.push_back(control.InText(WithoutSpaces(piece)));
-  }
-  bool empty() const { return pieces_.empty(); }
-  void Begin() { n_ = at_ = 0, state_ = State::kOpen; }
-
-  // Once it is kOther, it stays so.
-  State Read(char c) {
-    if (state_ != State::kOpen || (at_ == 0 && IsSpace(c))) return state_;
-    if (n_ == pieces_.size() || c != pieces_[n_][at_]) return state_ = State::kOther;
-    if (++at_ == pieces_[n_].size()) ++n_, at_ = 0;
-    if (n_ == pieces_.size()) state_ = State::kRead;
-    return state_;
-  }
-
- private:
-  std::vector<std::string> pieces_;
-  std::size_t n_ = 0, at_ = 0;
-  State state_ = State::kOpen;
-};
-
 // Finds the end of a JSON object.
-class ObjectEnd {
+class ArgumentsEnd {
  public:
   // Reads the next character; the first one is {. True: it is the last one.
   bool Read(char c) {
@@ -132,15 +87,103 @@ class ObjectEnd {
   bool in_text_ = false, escaped_ = false;
 };
 
+// Reads a name and the separator behind it. What belongs to the form around a name may also stand in
+// a tool's name; then it belongs to that.
+class NameReader {
+ public:
+  NameReader(const NamedSyntax& syntax, const std::vector<Tool>& tools,
+             const ControlTokens& control)
+      : syntax_(syntax),
+        tools_(tools),
+        id_(control.InText(syntax.id)),
+        separator_(control.InText(WithoutOuterSpaces(syntax.separator))) {
+    for (const Tool& tool : tools) most_ = std::max(most_, tool.name.size() + kMostAround);
+  }
+
+  void Begin() {
+    name_.clear();
+    separator_.Take();
+  }
+  // Reads the next character. kOther: it is no name, because its line ends, or it is too long.
+  RowReader::State Read(char c) {
+    std::string text;
+    const bool found = separator_.Read(c, text);
+    name_ += text;
+    if (found) return End();
+    if (text.empty()) return State::kOpen;
+    line_ = name_.find('\n', name_.find_first_not_of(kAroundNames));
+    if (line_ != name_.npos) line_ = name_.find('\n', std::max(line_, ToolLength()));
+    return line_ == name_.npos && name_.size() <= most_ ? State::kOpen : State::kOther;
+  }
+  // Once it is kRead.
+  const std::string& name() const { return name_; }
+  // Once it is kOther: the characters of its line.
+  std::size_t line() const { return line_; }
+
+ private:
+  using State = RowReader::State;
+
+  State End() {
+    name_ += separator_.Take();
+    line_ = name_.npos;
+    for (const Tool& tool : tools_)
+      if (Written(tool).starts_with(name_ + separator_.mark())) {
+        name_ += separator_.mark();
+        return State::kOpen;
+      }
+    name_ = NameIn(name_);
+    return name_.empty() ? State::kOther : State::kRead;
+  }
+
+  std::string Written(const Tool& tool) const { return syntax_.before_name + tool.name; }
+
+  // The characters of the longest tool's name that has begun, or with which the text begins.
+  std::size_t ToolLength() const {
+    std::size_t longest = 0;
+    for (const Tool& tool : tools_)
+      if (const std::string written = Written(tool);
+          written.starts_with(name_) || name_.starts_with(written))
+        longest = std::max(longest, written.size());
+    return longest;
+  }
+
+  const Tool* ToolOf(std::string_view written) const {
+    for (const Tool& tool : tools_)
+      if (Written(tool) == written) return &tool;
+    return nullptr;
+  }
+
+  std::string NameIn(std::string_view text) const {
+    const std::string_view separator = syntax_.separator;
+    const std::string_view spaces = separator.substr(0, separator.find_first_not_of(kAroundNames));
+    if (text.ends_with(spaces)) text.remove_suffix(spaces.size());
+    if (syntax_.numbered) text = WithoutNumber(text);
+    if (const Tool* const tool = ToolOf(text)) return tool->name;
+    if (!id_.empty()) text = text.substr(0, text.rfind(id_));
+    if (const Tool* const tool = ToolOf(text)) return tool->name;
+    text = WithoutOuterSpaces(text);
+    if (text.starts_with(syntax_.before_name))
+      text.remove_prefix(std::string_view(syntax_.before_name).size());
+    return std::string(text);
+  }
+
+  static constexpr std::size_t kMostAround = 256;  // characters around a tool's name
+
+  const NamedSyntax& syntax_;
+  const std::vector<Tool>& tools_;
+  const std::string id_;
+  MarkFinder separator_;
+  std::string name_;
+  std::size_t most_ = 512, line_ = 0;  // characters that a name may have; that its line has
+};
+
 class NamedReader final : public CallReader {
  public:
   NamedReader(const NamedSyntax& syntax, const std::vector<Tool>& tools,
               const ControlTokens& control)
       : syntax_(syntax),
-        tools_(tools),
-        id_(control.InText(syntax.id)),
         first_(control.InText(syntax.first())),
-        separator_(control.InText(WithoutSpaces(syntax.separator))),
+        name_(syntax, tools, control),
         open_(syntax.open, control),
         behind_(syntax.behind, control),
         section_end_(syntax.section_end, control) {}
@@ -161,7 +204,7 @@ class NamedReader final : public CallReader {
  private:
   // kOpened: before a call, or behind the last one. kBegin: before the arguments.
   enum class At { kText, kOpened, kName, kBegin, kArguments, kBehind };
-  using State = PieceReader::State;
+  using State = RowReader::State;
 
   void Step(char c, std::vector<AnswerPart>& parts) {
     if (at_ == At::kText) return ReadText(c, parts);
@@ -173,7 +216,7 @@ class NamedReader final : public CallReader {
     if (IsSpace(c)) return;
     if (c != '{') return Break(held_.size() - 1, parts);
     PassNameOn(parts);
-    arguments_ = ObjectEnd();
+    arguments_ = ArgumentsEnd();
     at_ = At::kArguments;
     ReadArguments(c, parts);
   }
@@ -209,49 +252,17 @@ class NamedReader final : public CallReader {
   }
 
   void BeginName() {
-    name_.clear();
-    separator_.Take();
+    name_.Begin();
     name_at_ = held_.size();
     at_ = At::kName;
   }
 
-  // A name ends with its line, unless a tool's name goes on.
   void ReadName(char c, std::vector<AnswerPart>& parts) {
-    std::string text;
-    const bool found = separator_.Read(c, text);
-    name_ += text;
-    if (found) return EndName(parts);
-    if (text.empty()) return;
-    std::size_t line = name_.find('\n', name_.find_first_not_of(kSpaces));
-    if (line == name_.npos && name_.size() <= kMostOfName) return;
-    const std::size_t n_tool = ToolLength();
-    if (line != name_.npos && line < n_tool) line = name_.find('\n', n_tool);
-    if (line == name_.npos && name_.size() <= n_tool + kMostOfName) return;
-    Break(line == name_.npos ? held_.size() : name_at_ + line, parts);
-  }
-
-  void EndName(std::vector<AnswerPart>& parts) {
-    name_ += separator_.Take();
-    for (const Tool& tool : tools_)
-      if (Written(tool).starts_with(name_ + separator_.mark())) {
-        name_ += separator_.mark();
-        return;
-      }
-    name_ = NameOf(name_);
-    if (name_.empty()) return Break(held_.size(), parts);
-    at_ = At::kBegin;
-  }
-
-  std::string Written(const Tool& tool) const { return syntax_.before_name + tool.name; }
-
-  // The characters of the longest tool's name that the name at hand may be, or may become.
-  std::size_t ToolLength() const {
-    std::size_t longest = 0;
-    for (const Tool& tool : tools_)
-      if (const std::string written = Written(tool);
-          written.starts_with(name_) || name_.starts_with(written))
-        longest = std::max(longest, written.size());
-    return longest;
+    const State state = name_.Read(c);
+    if (state == State::kRead) at_ = At::kBegin;
+    if (state != State::kOther) return;
+    const std::size_t n_held = held_.size() - name_at_;
+    Break(name_at_ + std::min(name_.line(), n_held), parts);
   }
 
   // It is no call: so much of what is held is text, and the rest is read as what follows it.
@@ -263,25 +274,8 @@ class NamedReader final : public CallReader {
     for (const char c : std::string_view(held).substr(n_text)) Step(c, parts);
   }
 
-  // The name without what belongs to the form. White space around it may belong to a tool's name.
-  std::string NameOf(std::string_view text) const {
-    const std::string_view separator = syntax_.separator;
-    const std::string_view spaces = separator.substr(0, separator.find_first_not_of(kSpaces));
-    if (text.ends_with(spaces)) text.remove_suffix(spaces.size());
-    if (syntax_.numbered) text = WithoutNumber(text);
-    for (int round = 0; round < 2; ++round) {
-      for (const Tool& tool : tools_)
-        if (Written(tool) == text) return tool.name;
-      if (round == 0 && !id_.empty()) text = text.substr(0, text.rfind(id_));
-    }
-    text = WithoutSpaces(text);
-    if (text.starts_with(syntax_.before_name))
-      text.remove_prefix(std::string_view(syntax_.before_name).size());
-    return std::string(text);
-  }
-
   void PassNameOn(std::vector<AnswerPart>& parts) {
-    Add(parts, AnswerPart::Kind::kName, name_);
+    Add(parts, AnswerPart::Kind::kName, name_.name());
     called_ = in_section_ = true;
     held_.clear();
   }
@@ -307,43 +301,30 @@ class NamedReader final : public CallReader {
     if (*syntax_.section != '\0') BeginOpen();
   }
 
-  // A longer one is no name, unless a tool has it.
-  static constexpr std::size_t kMostOfName = 1024;
-
   const NamedSyntax& syntax_;
-  const std::vector<Tool>& tools_;
-  const std::string id_;
-  MarkFinder first_, separator_;
-  PieceReader open_, behind_, section_end_;
-  ObjectEnd arguments_;
+  MarkFinder first_;
+  NameReader name_;
+  RowReader open_, behind_, section_end_;
+  ArgumentsEnd arguments_;
   At at_ = At::kText;
   bool called_ = false;      // a call was the last thing that came
   bool in_section_ = false;  // with a call, so that it may end
   std::string held_;         // that is text unless a call comes
   std::size_t n_text_ = 0;   // characters of it that are text if no call opens
   std::size_t name_at_ = 0;  // where the name begins in it
-  std::string name_;
 };
-
-// A text of a row as a part of a rule; `between` stands before each piece but the first.
-std::string PartOf(std::string_view text, std::string_view between, const ControlTokens& control) {
-  std::string part;
-  for (const std::string_view piece : PiecesOf(text))
-    part += fmt::format("{} {}", part.empty() ? "" : between, control.InGrammar(piece));
-  return part;
-}
 
 Result<AnswerGrammar> NamedAnswer(const NamedSyntax& syntax, const ToolUse& use,
                                   const ControlTokens& control) {
   AnswerGrammar grammar;
-  const std::string one = PartOf(syntax.open, "", control) + " call";
+  const std::string one = RowRule(syntax.open, "", control) + " call";
   const std::string more = use.several ? fmt::format(" (ws{})*", one) : "";
   const std::string calls = *syntax.section == '\0'
                                 ? fmt::format("calls ::= call{}\n", more)
                                 : fmt::format("calls ::= ws{}{} ws{}\n", one, more,
-                                              PartOf(syntax.section_end, "", control));
+                                              RowRule(syntax.section_end, "", control));
   grammar.gbnf = AnswersWith(use, syntax.first(), control, calls);
-  std::string separator = PartOf(syntax.separator, "", control);
+  std::string separator = RowRule(syntax.separator, "", control);
   if (syntax.numbered) separator = " \":\" [0-9]{1,4} ws" + separator;
   if (*syntax.id != '\0')
     separator = fmt::format(" ({} [a-zA-Z0-9]{{9}})?", control.InGrammar(syntax.id)) + separator;
@@ -354,7 +335,7 @@ Result<AnswerGrammar> NamedAnswer(const NamedSyntax& syntax, const ToolUse& use,
     call += fmt::format("{}{}call", i == 0 ? " " : " | ", prefix);
     rules +=
         fmt::format("{}call ::= {}{} {}root{}\n", prefix, Quoted(syntax.before_name + tool.name),
-                    separator, prefix, PartOf(syntax.behind, " ws", control));
+                    separator, prefix, RowRule(syntax.behind, " ws", control));
     rules += ArgumentsGrammar(tool, prefix, grammar.notices);
     FORETOKEN_CHECK_OK(CheckSize(rules));
   }
@@ -372,9 +353,8 @@ Result<AnswerGrammar> NamedGrammarOf(const ToolUse& use, const ControlTokens& co
   return NamedAnswer(syntax, use, control);
 }
 
-// Whether the probe's name stands in the text directly between these two.
-bool HasName(std::string_view text, std::string_view before, std::string_view behind) {
-  return text.find(fmt::format("{}{}{}", before, kProbeTool, behind)) != text.npos;
+bool WroteText(std::string_view conversation, std::string_view text) {
+  return conversation.find(text) != conversation.npos;
 }
 
 }  // namespace
@@ -382,24 +362,28 @@ bool HasName(std::string_view text, std::string_view before, std::string_view be
 extern const CallFormat kDeepSeekFormat = {
     .name = "deepseek",
     .help = "a name and a block of JSON between marks: DeepSeek V3 and R1",
-    .wrote = [](std::string_view text) { return HasName(text, "<｜tool▁sep｜>", ""); },
+    .wrote = [](std::string_view text) { return WroteText(text, "function<｜tool▁sep｜>"); },
     .reader = NamedReaderOf<kDeepSeek>,
     .grammar = NamedGrammarOf<kDeepSeek>};
 
 extern const CallFormat kDeepSeekBareFormat = {
     .name = "deepseek-v3.1",
     .help = "a name, a mark and JSON between marks: DeepSeek V3.1",
-    .wrote = [](std::string_view text) { return HasName(text, "", "<｜tool▁sep｜>"); },
+    .wrote =
+        [](std::string_view text) {
+          return WroteText(text, "<｜tool▁sep｜>") && !WroteText(text, "function<｜tool▁sep｜>");
+        },
     .reader = NamedReaderOf<kDeepSeekBare>,
     .grammar = NamedGrammarOf<kDeepSeekBare>};
 
 extern const CallFormat kKimiFormat = {
     .name = "kimi-k2",
     .help = "functions.name:number, a mark and JSON between marks: Kimi K2",
-    // The name is a part of the call's id there, and the probe has an id without it.
+    // Its first templates leave calls out of the conversation.
     .wrote =
         [](std::string_view text) {
-          return text.find("<|tool_call_argument_begin|>") != text.npos;
+          return WroteText(text, "<|tool_call_argument_begin|>") ||
+                 WroteText(text, "<|im_system|>tool_declare<|im_middle|>");
         },
     .reader = NamedReaderOf<kKimi>,
     .grammar = NamedGrammarOf<kKimi>};
@@ -411,8 +395,7 @@ extern const CallFormat kMistralFormat = {
         "3.2",
     .wrote =
         [](std::string_view text) {
-          return HasName(text, "[TOOL_CALLS]", "[ARGS]") ||
-                 HasName(text, "[TOOL_CALLS]", "[CALL_ID]");
+          return WroteText(text, "[TOOL_CALLS]") && WroteText(text, "[ARGS]");
         },
     .reader = NamedReaderOf<kMistral>,
     .grammar = NamedGrammarOf<kMistral>};

@@ -427,6 +427,8 @@ TEST(NamedFormats, AreKnownByWhatTemplatesWrite) {
       {"<|tool_calls_section_begin|><|tool_call_begin|>call00001<|tool_call_argument_begin|>"
        "{\"probe_key\": \"probe value\"}<|tool_call_end|><|tool_calls_section_end|>",
        "kimi-k2"},
+      {"<|im_system|>tool_declare<|im_middle|>[{\"type\": \"function\"}]<|im_end|>", "kimi-k2"},
+      {"function<｜tool▁sep｜>example_function_name\n```json\n", "deepseek"},
       {"[TOOL_CALLS]probe_tool[ARGS]{\"probe_key\": \"probe value\"}</s>", "mistral"},
       {"[TOOL_CALLS]probe_tool[CALL_ID]call00001[ARGS]{\"probe_key\": \"probe value\"}</s>",
        "mistral"},
