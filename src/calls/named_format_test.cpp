@@ -19,7 +19,7 @@
 #include "grammar/grammar_program.h"
 #include "grammar/grammar_states.h"
 
-namespace foretoken::calls {
+namespace foretoken::calls::named_format {
 namespace {
 
 using NamedKind = AnswerPart::Kind;
@@ -404,13 +404,24 @@ TEST(NamedFormats, AllowForWhiteSpaceAndForNamesThatAreNoTools) {
             PartsOf({{"now", R"({"a": [{}]})"}}));
 }
 
+TEST(NamedFormats, ReadListsOfOneCallWithoutBrackets) {
+  const std::map<std::string, std::string> answers = {
+      {"nemotron", R"(<TOOLCALL>{"name": "now", "arguments": {}}</TOOLCALL>)"},
+      {"granite", R"(<|tool_call|>{"name": "now", "arguments": {}})"},
+      {"command-r", R"(<|START_ACTION|>{"tool_name": "now", "parameters": {}}<|END_ACTION|>)"}};
+  for (const auto& [name, answer] : answers)
+    EXPECT_EQ(ReadNamed({name, {}, "", "", "", ""}, {}, answer + " So."),
+              PartsOf({{"now", "{}"}}, "", " So."))
+        << name;
+}
+
 TEST(NamedFormats, AreReadInTimeThatGrowsWithTheAnswer) {
   for (const NamedForm& form : NamedForms()) {
-    std::string marks, deep = form.Answer({{"now", std::string(200000, '{')}});
-    while (marks.size() < 400000) marks += form.marks[0];
-    for (const std::string& text : {marks, deep, form.marks[0] + std::string(400000, ' '),
-                                    form.marks[0] + std::string(400000, 'a'),
-                                    form.Answer(kOneCall) + std::string(400000, '\n')})
+    std::string marks, deep = form.Answer({{"now", std::string(50000, '{')}});
+    while (marks.size() < 100000) marks += form.marks[0];
+    for (const std::string& text : {marks, deep, form.marks[0] + std::string(100000, ' '),
+                                    form.marks[0] + std::string(100000, 'a'),
+                                    form.Answer(kOneCall) + std::string(100000, '\n')})
       ReadPieces(form, {}, text, 7, kNamedTools);
   }
 }
@@ -472,4 +483,4 @@ TEST(TextUntil, KnowsMarksOfAnyCharacters) {
 }
 
 }  // namespace
-}  // namespace foretoken::calls
+}  // namespace foretoken::calls::named_format
