@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/control_text.h"
+#include "base/utf8.h"
 #include "foretoken/structured_output.h"
 
 namespace foretoken::calls {
@@ -20,15 +21,27 @@ bool IsOfName(char c) {
 }
 
 // The characters as the inside of a class of GBNF.
-std::string InClass(std::string_view characters) {
+std::string InClass(std::u32string_view characters) {
   std::string out;
-  for (const char c : characters) out += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+  for (const char32_t c : characters)
+    out += c < 0x80 ? fmt::format("\\x{:02X}", static_cast<unsigned>(c))
+                    : fmt::format("\\U{:08X}", static_cast<unsigned>(c));
   return out;
 }
 
+std::u32string CharactersOf(std::string_view text) {
+  std::u32string characters;
+  while (!text.empty()) {
+    const Utf8Character c = ReadUtf8(text);
+    characters += c.code;
+    text.remove_prefix(c.size);
+  }
+  return characters;
+}
+
 // [n]: the length of the longest beginning of the mark that ends its first n characters and c.
-std::size_t Matched(std::string_view mark, std::size_t n, char c) {
-  const std::string seen = std::string(mark.substr(0, n)) + c;
+std::size_t Matched(std::u32string_view mark, std::size_t n, char32_t c) {
+  const std::u32string seen = std::u32string(mark.substr(0, n)) + c;
   for (std::size_t length = std::min(seen.size(), mark.size()); length > 0; --length)
     if (seen.ends_with(mark.substr(0, length))) return length;
   return 0;
@@ -85,16 +98,17 @@ std::string Prefixed(std::string_view gbnf, std::string_view prefix) {
   return out + "\n";
 }
 
-std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
+std::string TextUntil(std::string_view name, std::string_view mark_text, std::string_view then,
                       bool may_end) {
-  std::string letters(mark);
+  const std::u32string mark = CharactersOf(mark_text);
+  std::u32string letters = mark;
   std::sort(letters.begin(), letters.end());
   letters.erase(std::unique(letters.begin(), letters.end()), letters.end());
   std::string rules;
   for (std::size_t n = 0; n < mark.size(); ++n) {
-    std::vector<std::string> leading(mark.size() +
-                                     1);  // [m]: characters that lead to m of the mark
-    for (const char c : letters) leading[Matched(mark, n, c)] += c;
+    // [m]: characters that lead to m of the mark
+    std::vector<std::u32string> leading(mark.size() + 1);
+    for (const char32_t c : letters) leading[Matched(mark, n, c)] += c;
     rules += fmt::format("{}-{} ::= [^{}] {}-0", name, n, InClass(letters), name);
     for (std::size_t to = 0; to <= mark.size(); ++to)
       if (!leading[to].empty())

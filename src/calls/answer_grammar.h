@@ -20,7 +20,7 @@ std::string Prefixed(std::string_view gbnf, std::string_view prefix);
 
 // Rules for a text that goes on until `mark`, which may not stand in it otherwise; then comes `then`,
 // a part of a rule. If may_end, the text may also end without the mark. The first rule is
-// `name`-0. REQUIRES: the mark is ASCII.
+// `name`-0. REQUIRES: the mark is UTF-8.
 std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
                       bool may_end);
 // The same for a mark that may begin with a control token, which is no text.

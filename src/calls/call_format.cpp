@@ -8,11 +8,15 @@
 namespace foretoken::calls {
 
 extern const CallFormat kHarmonyFormat, kHermesFormat, kLlamaFormat, kNemotronFormat, kTaggedFormat;
+extern const CallFormat kDeepSeekFormat, kDeepSeekBareFormat, kKimiFormat, kMistralFormat;
+extern const CallFormat kCommandFormat, kGraniteFormat, kMistralListFormat, kPhiFormat;
 
 namespace {
 
-constexpr std::array kRows = {&kHermesFormat, &kTaggedFormat, &kNemotronFormat, &kLlamaFormat,
-                              &kHarmonyFormat};
+constexpr std::array kRows = {
+    &kHermesFormat,       &kTaggedFormat,  &kNemotronFormat, &kLlamaFormat,       &kDeepSeekFormat,
+    &kDeepSeekBareFormat, &kKimiFormat,    &kMistralFormat,  &kMistralListFormat, &kGraniteFormat,
+    &kPhiFormat,          &kCommandFormat, &kHarmonyFormat};
 
 }  // namespace
 
@@ -38,7 +42,9 @@ std::string ProbeCallsJson() {
 const CallFormat* FormatOf(std::string_view conversation) {
   // Tags of functions stand inside of the marks of other forms.
   for (const CallFormat* const row :
-       {&kHarmonyFormat, &kTaggedFormat, &kNemotronFormat, &kHermesFormat, &kLlamaFormat})
+       {&kHarmonyFormat, &kDeepSeekFormat, &kDeepSeekBareFormat, &kKimiFormat, &kMistralFormat,
+        &kMistralListFormat, &kGraniteFormat, &kPhiFormat, &kCommandFormat, &kTaggedFormat,
+        &kNemotronFormat, &kHermesFormat, &kLlamaFormat})
     if (row->wrote(conversation)) return row;
   return nullptr;
 }

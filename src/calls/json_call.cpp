@@ -18,6 +18,10 @@ bool ReadText(const std::string& json, std::string& text) {
   return true;
 }
 
+bool IsName(const std::string& key) {
+  return key == "name" || key == "tool_name";
+}
+
 bool IsArguments(const std::string& key) {
   return key == "arguments" || key == "parameters";
 }
@@ -87,7 +91,7 @@ JsonCall::State JsonCall::ReadValue(char c, std::vector<AnswerPart>& parts) {
   if (streams) {
     if (value_.empty()) value_ = "{";  // says what it is
     PassOn(std::string_view(&c, 1), parts);
-  } else if (key_ == "name" || IsArguments(key_)) {
+  } else if (IsName(key_) || IsArguments(key_)) {
     value_ += c;
   }
   if (in_text_) {
@@ -109,7 +113,7 @@ JsonCall::State JsonCall::ReadValue(char c, std::vector<AnswerPart>& parts) {
 
 void JsonCall::EndValue(std::vector<AnswerPart>& parts) {
   std::string text;
-  if (key_ == "name" && !named_ && ReadText(value_, text) && !text.empty()) {
+  if (IsName(key_) && !named_ && ReadText(value_, text) && !text.empty()) {
     named_ = true;
     raw_.clear();
     Add(parts, AnswerPart::Kind::kName, text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // calls/json_call.h: reads a call that is written as a JSON object, character by character:
-// {"name": "f", "arguments": {...}}, or with "parameters".
+// {"name": "f", "arguments": {...}}, or with "tool_name", or with "parameters". Other members, such as
+// ids, are left out.
 #pragma once
 
 #include <string>

@@ -14,11 +14,18 @@
 namespace foretoken::calls {
 namespace {
 
+// What stands between two marks. kEither: a call or a list of calls.
+enum class JsonShape { kCall, kList, kEither };
+
 struct JsonSyntax {
   const char* open;   // before a call, or a list of them; "": the answer begins with {
-  const char* close;  // behind it
-  bool list;
-  const char* arguments;  // the member's name
+  const char* close;  // behind it; "": nothing
+  JsonShape shape;
+  const char* arguments;      // the member's name
+  const char* name = "name";  // of the member with the tool's name
+  // Other members, as a part of a rule: before the name, and behind the arguments.
+  const char* before = "";
+  const char* behind = "";
 };
 
 class JsonReader final : public CallReader {
@@ -59,9 +66,10 @@ class JsonReader final : public CallReader {
         return ReadText(c, parts);
       case At::kOpened:
         held_ += c;
-        if (IsSpace(c) || (syntax_.list && (c == '[' || c == ','))) return;
+        if (c == '[' && syntax_.shape != JsonShape::kCall) in_list_ = true;
+        if (IsSpace(c) || (in_list_ && (c == '[' || c == ','))) return;
         if (c == '{') return BeginCall(parts);
-        if (syntax_.list && c == ']') return CloseList();
+        if (in_list_ && c == ']') return Close();
         at_ = At::kText;
         return AddHeld(parts);
       case At::kCall:
@@ -76,6 +84,7 @@ class JsonReader final : public CallReader {
     std::string text;
     if (open_.Read(c, text)) {
       held_ = open_.Take() + open_.mark();
+      in_list_ = false;
       at_ = At::kOpened;
     }
     Add(parts, AnswerPart::Kind::kText, text);
@@ -97,9 +106,10 @@ class JsonReader final : public CallReader {
       case JsonCall::State::kEnded:
         held_.clear();
         called_ = true;
-        closed_ = 0;
-        at_ = syntax_.list ? At::kOpened : At::kBehind;
-        if (!syntax_.list && close_.empty()) at_ = At::kText;
+        if (in_list_)
+          at_ = At::kOpened;
+        else
+          Close();
         return;
       case JsonCall::State::kBroken:
         held_ += call_.raw();
@@ -108,7 +118,7 @@ class JsonReader final : public CallReader {
     }
   }
 
-  void CloseList() {
+  void Close() {
     held_.clear();
     closed_ = 0;
     at_ = close_.empty() ? At::kText : At::kBehind;
@@ -138,6 +148,7 @@ class JsonReader final : public CallReader {
   const std::string close_;
   At at_;
   JsonCall call_;
+  bool in_list_ = false;
   bool called_ = false;     // a call was the last thing that came
   std::size_t closed_ = 0;  // characters of the mark behind a call
   std::string held_;        // that is text unless a call comes
@@ -150,13 +161,15 @@ Status AddCalls(const JsonSyntax& syntax, const ToolUse& use, AnswerGrammar& gra
     const Tool& tool = use.tools[i];
     const std::string prefix = fmt::format("t{}-", i);
     calls += fmt::format("{}{}call", i == 0 ? " " : " | ", prefix);
-    rules += fmt::format("{}call ::= \"{{\\\"name\\\":\" sp {} \",\" sp {} sp {}root \"}}\"\n",
-                         prefix, Quoted('"' + tool.name + '"'),
-                         Quoted(fmt::format("\"{}\":", syntax.arguments)), prefix);
+    rules += fmt::format("{0}call ::= \"{{\" {1} {2} sp {3} \",\" sp {4} sp {0}root {5} \"}}\"\n",
+                         prefix, syntax.before, Quoted(fmt::format("\"{}\":", syntax.name)),
+                         Quoted('"' + tool.name + '"'),
+                         Quoted(fmt::format("\"{}\":", syntax.arguments)), syntax.behind);
     rules += ArgumentsGrammar(tool, prefix, grammar.notices);
     FORETOKEN_CHECK_OK(CheckSize(rules));
   }
-  grammar.gbnf += calls + "\nsp ::= \" \"?\nws ::= [ \\n]?\n" + rules;
+  grammar.gbnf +=
+      calls + "\nsp ::= \" \"?\nws ::= [ \\n]?\nin ::= \"\\n\" \" \"{0,8} | \" \"?\n" + rules;
   return {};
 }
 
@@ -164,11 +177,13 @@ Result<AnswerGrammar> JsonAnswer(const JsonSyntax& syntax, const ToolUse& use,
                                  const ControlTokens& control) {
   AnswerGrammar grammar;
   const std::string open = syntax.open, close = syntax.close;
-  const std::string body =
-      syntax.list ? fmt::format("\"[\" call {} \"]\"", use.several ? "(\",\" ws call)*" : "")
-                  : "call";
+  const std::string list =
+      fmt::format("\"[\" in call {} in \"]\"", use.several ? "(\",\" in call)*" : "");
+  const std::string body = syntax.shape == JsonShape::kCall   ? "call"
+                           : syntax.shape == JsonShape::kList ? list
+                                                              : fmt::format("(call | {})", list);
   const std::string one = fmt::format("ws {} ws {}", body, control.InGrammar(close));
-  const bool repeats = use.several && !syntax.list && !open.empty();
+  const bool repeats = use.several && syntax.shape != JsonShape::kList && !open.empty();
   // Behind the first mark.
   const std::string calls =
       fmt::format("calls ::= {}{}\n", open.empty() ? body : one,
@@ -195,9 +210,24 @@ bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
 }
 
-constexpr JsonSyntax kHermes = {"<tool_call>", "</tool_call>", false, "arguments"};
-constexpr JsonSyntax kToolCallList = {"<TOOLCALL>", "</TOOLCALL>", true, "arguments"};
-constexpr JsonSyntax kBare = {"", "", false, "parameters"};
+constexpr JsonSyntax kHermes = {"<tool_call>", "</tool_call>", JsonShape::kCall, "arguments"};
+constexpr JsonSyntax kToolCallList = {"<TOOLCALL>", "</TOOLCALL>", JsonShape::kList, "arguments"};
+constexpr JsonSyntax kMistralList = {
+    .open = "[TOOL_CALLS]",
+    .close = "",
+    .shape = JsonShape::kList,
+    .arguments = "arguments",
+    .behind = R"gbnf(("," sp "\"id\":" sp "\"" [a-zA-Z0-9]{9} "\"")?)gbnf"};
+constexpr JsonSyntax kGranite = {"<|tool_call|>", "", JsonShape::kList, "arguments"};
+constexpr JsonSyntax kPhi = {"<|tool_call|>", "<|/tool_call|>", JsonShape::kEither, "arguments"};
+constexpr JsonSyntax kCommand = {
+    .open = "<|START_ACTION|>",
+    .close = "<|END_ACTION|>",
+    .shape = JsonShape::kList,
+    .arguments = "parameters",
+    .name = "tool_name",
+    .before = R"gbnf("\"tool_call_id\":" sp "\"" [0-9]{1,4} "\"," sp)gbnf"};
+constexpr JsonSyntax kBare = {"", "", JsonShape::kCall, "parameters"};
 
 }  // namespace
 
@@ -216,6 +246,42 @@ extern const CallFormat kNemotronFormat = {
     .wrote = [](std::string_view text) { return Has(text, "<TOOLCALL>"); },
     .reader = ReaderOf<kToolCallList>,
     .grammar = GrammarOf<kToolCallList>};
+
+extern const CallFormat kMistralListFormat = {
+    .name = "mistral-list",
+    .help = "[TOOL_CALLS] and a JSON list: Mistral 7B v0.3, Mistral Nemo, Mistral Small up to 3.1",
+    .wrote =
+        [](std::string_view text) {
+          return Has(text, "[TOOL_CALLS][{") || Has(text, "[TOOL_CALLS] [{");
+        },
+    .reader = ReaderOf<kMistralList>,
+    .grammar = GrammarOf<kMistralList>};
+
+// Its template leaves calls out of the conversation, but tells the model of the mark.
+extern const CallFormat kGraniteFormat = {
+    .name = "granite",
+    .help = "<|tool_call|> and a JSON list: Granite 3",
+    .wrote =
+        [](std::string_view text) {
+          return Has(text, "<|tool_call|>") && !Has(text, "<|/tool_call|>");
+        },
+    .reader = ReaderOf<kGranite>,
+    .grammar = GrammarOf<kGranite>,
+};
+
+extern const CallFormat kPhiFormat = {
+    .name = "phi-4",
+    .help = "JSON between <|tool_call|> and <|/tool_call|>: Phi-4-mini",
+    .wrote = [](std::string_view text) { return Has(text, "<|/tool_call|>"); },
+    .reader = ReaderOf<kPhi>,
+    .grammar = GrammarOf<kPhi>};
+
+extern const CallFormat kCommandFormat = {
+    .name = "command-r",
+    .help = "a JSON list between <|START_ACTION|> and <|END_ACTION|>: Command R7B and Command A",
+    .wrote = [](std::string_view text) { return Has(text, "<|START_ACTION|>"); },
+    .reader = ReaderOf<kCommand>,
+    .grammar = GrammarOf<kCommand>};
 
 extern const CallFormat kLlamaFormat = {
     .name = "llama",
