@@ -128,14 +128,19 @@ std::string TextUntil(std::string_view name, std::string_view mark, std::string_
 }
 
 std::string AnswersWith(const ToolUse& use, std::string_view mark, const ControlTokens& control,
-                        std::string_view rules) {
+                        std::string_view rules, const TextMarks& text_marks) {
   const std::string begun = control.InGrammar(mark) + " calls";
   std::string gbnf(rules);
   if (use.required) return gbnf + "root ::= " + begun + "\n";
+  const auto may = [&](std::string_view text_mark) {
+    return control.Has(text_mark) ? control.InGrammar(text_mark) + "?" : std::string();
+  };
+  const std::string begin = may(text_marks.begin), end = may(text_marks.end);
   if (!use.text_grammar.empty())
-    return gbnf + fmt::format("root ::= {} | text-root\n", begun) +
+    return gbnf + fmt::format("root ::= {} | {} text-root {}\n", begun, begin, end) +
            Prefixed(use.text_grammar, "text-");
-  return gbnf + "root ::= free-0\n" + TextUntil("free", mark, "calls", true, control);
+  return gbnf + fmt::format("root ::= {} free-0 {}\n", begin, end) +
+         TextUntil("free", mark, "calls", true, control);
 }
 
 std::string ArgumentsGrammar(const Tool& tool, std::string_view prefix,

@@ -27,10 +27,15 @@ std::string TextUntil(std::string_view name, std::string_view mark, std::string_
 std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
                       bool may_end, const ControlTokens& control);
 
+// Control tokens between which a model writes text, if the vocabulary has them.
+struct TextMarks {
+  std::string_view begin = {}, end = {};
+};
+
 // The whole grammar of answers whose calls begin with `mark`; `calls` is a rule of `rules` for what
 // follows it. The use says what else an answer may be.
 std::string AnswersWith(const ToolUse& use, std::string_view mark, const ControlTokens& control,
-                        std::string_view rules);
+                        std::string_view rules, const TextMarks& text_marks = {});
 
 // The rules of a tool's arguments, with `prefix` root as the first; a notice where its schema cannot
 // be followed.

@@ -26,6 +26,7 @@ struct JsonSyntax {
   // Other members, as a part of a rule: before the name, and behind the arguments.
   const char* before = "";
   const char* behind = "";
+  TextMarks text_marks = {};
 };
 
 class JsonReader final : public CallReader {
@@ -192,7 +193,7 @@ Result<AnswerGrammar> JsonAnswer(const JsonSyntax& syntax, const ToolUse& use,
   if (open.empty() && !use.required && use.text_grammar.empty())
     grammar.gbnf = calls + "root ::= calls | free\nfree ::= ([^{] any)?\nany ::= [^\\x00]*\n";
   else
-    grammar.gbnf = AnswersWith(use, open, control, calls);
+    grammar.gbnf = AnswersWith(use, open, control, calls, syntax.text_marks);
   FORETOKEN_CHECK_OK(AddCalls(syntax, use, grammar));
   return Checked(std::move(grammar));
 }
@@ -226,7 +227,8 @@ constexpr JsonSyntax kCommand = {
     .shape = JsonShape::kList,
     .arguments = "parameters",
     .name = "tool_name",
-    .before = R"gbnf("\"tool_call_id\":" sp "\"" [0-9]{1,4} "\"," sp)gbnf"};
+    .before = R"gbnf("\"tool_call_id\":" sp "\"" [0-9]{1,4} "\"," sp)gbnf",
+    .text_marks = {"<|START_RESPONSE|>", "<|END_RESPONSE|>"}};
 constexpr JsonSyntax kBare = {"", "", JsonShape::kCall, "parameters"};
 
 }  // namespace

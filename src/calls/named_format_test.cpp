@@ -404,6 +404,26 @@ TEST(NamedFormats, AllowForWhiteSpaceAndForNamesThatAreNoTools) {
             PartsOf({{"now", R"({"a": [{}]})"}}));
 }
 
+// Otherwise a model that begins its texts so could only call.
+TEST(NamedFormats, LetCommandModelsWriteTheirMarksOfTexts) {
+  const NamedForm form = {
+      "command-r", {"<|START_ACTION|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"}, "", "", "", ""};
+  const ControlTokens control = Vocabularies(form)[1];
+  const CallFormat& row = NamedRow("command-r");
+  const auto free = row.grammar({.tools = kNamedTools}, control);
+  const auto choice =
+      row.grammar({.tools = kNamedTools,
+                   .text_grammar = ChoiceGrammar(std::vector<std::string>{"yes", "no"}).value()},
+                  control);
+  if (!free || !choice) GTEST_SKIP();  // of control tokens
+  for (const std::string& text : {std::string("yes"), Private(1) + "yes" + Private(2)}) {
+    EXPECT_EQ(TakesNamed(WithPrivates(free->gbnf, form), text), Is::kAnswer) << text;
+    EXPECT_EQ(TakesNamed(WithPrivates(choice->gbnf, form), text), Is::kAnswer) << text;
+  }
+  EXPECT_EQ(TakesNamed(WithPrivates(free->gbnf, form), "a" + Private(1)), Is::kNone);
+  EXPECT_EQ(TakesNamed(WithPrivates(free->gbnf, form), Private(0) + "[{"), Is::kBeginning);
+}
+
 TEST(NamedFormats, ReadListsOfOneCallWithoutBrackets) {
   const std::map<std::string, std::string> answers = {
       {"nemotron", R"(<TOOLCALL>{"name": "now", "arguments": {}}</TOOLCALL>)"},
