@@ -38,11 +38,19 @@ struct AnswerGrammar {
   std::vector<std::string> notices = {};
 };
 
+// The ids of calls that a template takes.
+enum class CallIds {
+  kAny,
+  kNineLetters,     // nine letters and digits
+  kFunctionNumber,  // functions.NAME:n, where n counts a conversation's calls
+};
+
 struct CallFormat {
   std::string_view name, help;
   // Every answer has the form, not only those with calls: the reader divides thoughts, too, and the
   // grammar takes a use without tools.
   bool whole = false;
+  CallIds ids = CallIds::kAny;
   // Whether a template that wrote the probe (below) in this way uses this form.
   bool (*wrote)(std::string_view conversation);
   // The tools must outlive the reader.

@@ -31,7 +31,7 @@ constexpr std::array kHarmonyMarks = {kChannel, kMessage,  kStart,     kConstrai
 constexpr std::size_t kMostHeader = 256;  // bytes; a longer one is no header
 
 // The marks that are tokens of text.
-std::vector<std::string_view> TextMarks(const ControlTokens& control) {
+std::vector<std::string_view> HarmonyTextMarks(const ControlTokens& control) {
   std::vector<std::string_view> marks;
   for (const std::string_view mark : kHarmonyMarks)
     if (!control.Has(mark)) marks.push_back(mark);
@@ -40,7 +40,7 @@ std::vector<std::string_view> TextMarks(const ControlTokens& control) {
 
 class HarmonyReader final : public CallReader {
  public:
-  explicit HarmonyReader(const ControlTokens& control) : text_marks_(TextMarks(control)) {}
+  explicit HarmonyReader(const ControlTokens& control) : text_marks_(HarmonyTextMarks(control)) {}
 
   void Read(std::string_view text, std::vector<AnswerPart>& parts) override {
     for (const char c : text) Step(c, parts);
@@ -180,14 +180,14 @@ std::string HarmonyCall(const std::string& prefix, const Tool& tool, const Contr
 std::string HarmonyText(std::string_view name, const std::string& then,
                         const ControlTokens& control) {
   std::vector<std::string> seen = {""};  // beginnings of marks
-  for (const std::string_view mark : TextMarks(control))
+  for (const std::string_view mark : HarmonyTextMarks(control))
     for (std::size_t n = 1; n < mark.size(); ++n)
       if (std::find(seen.begin(), seen.end(), mark.substr(0, n)) == seen.end())
         seen.emplace_back(mark.substr(0, n));
   std::string rules;
   for (std::size_t at = 0; at < seen.size(); ++at) {
     std::string others = "\\x00", ways;  // characters that do not lead to `name`-0
-    for (const std::string_view mark : TextMarks(control)) {
+    for (const std::string_view mark : HarmonyTextMarks(control)) {
       if (!mark.starts_with(seen[at])) continue;
       const std::string longer(mark.substr(0, seen[at].size() + 1));
       const std::string letter =

@@ -252,6 +252,7 @@ extern const CallFormat kNemotronFormat = {
 extern const CallFormat kMistralListFormat = {
     .name = "mistral-list",
     .help = "[TOOL_CALLS] and a JSON list: Mistral 7B v0.3, Mistral Nemo, Mistral Small up to 3.1",
+    .ids = CallIds::kNineLetters,
     .wrote =
         [](std::string_view text) {
           return Has(text, "[TOOL_CALLS][{") || Has(text, "[TOOL_CALLS] [{");

@@ -379,6 +379,7 @@ extern const CallFormat kDeepSeekBareFormat = {
 extern const CallFormat kKimiFormat = {
     .name = "kimi-k2",
     .help = "functions.name:number, a mark and JSON between marks: Kimi K2",
+    .ids = CallIds::kFunctionNumber,
     // Its first templates leave calls out of the conversation.
     .wrote =
         [](std::string_view text) {
@@ -393,6 +394,7 @@ extern const CallFormat kMistralFormat = {
     .help =
         "[TOOL_CALLS], a name, [ARGS] and JSON: Devstral, Magistral, Ministral 3, Mistral Small "
         "3.2",
+    .ids = CallIds::kNineLetters,
     .wrote =
         [](std::string_view text) {
           return WroteText(text, "[TOOL_CALLS]") && WroteText(text, "[ARGS]");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/thought.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/control_text.h"
@@ -14,6 +16,10 @@ const ThoughtMarks& ThoughtMarksOf(std::string_view chat_template) {
   return kThoughtMarks.front();
 }
 
+bool Thinks(std::string_view chat_template) {
+  return ThoughtMarksOf(chat_template).StandIn(chat_template);
+}
+
 bool EndsInThought(std::string_view prompt, const ThoughtMarks& marks) {
   while (!prompt.empty() && IsSpace(prompt.back())) prompt.remove_suffix(1);
   return prompt.ends_with(marks.begin);
@@ -22,6 +28,14 @@ bool EndsInThought(std::string_view prompt, const ThoughtMarks& marks) {
 std::string BehindThought(std::string_view gbnf, const ThoughtMarks& marks,
                           const ControlTokens& control) {
   return "root ::= think-0\nthink-ws ::= [ \\n]? [ \\n]?\n" +
+         TextUntil("think", marks.end, "think-ws behind-root", false, control) +
+         Prefixed(gbnf, "behind-");
+}
+
+std::string PerhapsBehindThought(std::string_view gbnf, const ThoughtMarks& marks,
+                                 const ControlTokens& control) {
+  return fmt::format("root ::= behind-root | {} think-0\nthink-ws ::= [ \\n]? [ \\n]?\n",
+                     control.InGrammar(marks.begin)) +
          TextUntil("think", marks.end, "think-ws behind-root", false, control) +
          Prefixed(gbnf, "behind-");
 }

@@ -20,12 +20,19 @@ namespace foretoken::calls {
 // The marks of a template's model; <think> where it has none.
 const ThoughtMarks& ThoughtMarksOf(std::string_view chat_template);
 
+// Whether a template speaks of them.
+bool Thinks(std::string_view chat_template);
+
 // Whether a prompt ends within a thought.
 bool EndsInThought(std::string_view prompt, const ThoughtMarks& marks);
 
 // The answers of a grammar, each behind the end of the thought in which it begins, which must come.
 std::string BehindThought(std::string_view gbnf, const ThoughtMarks& marks,
                           const ControlTokens& control);
+
+// The answers of a grammar, each behind a thought or not.
+std::string PerhapsBehindThought(std::string_view gbnf, const ThoughtMarks& marks,
+                                 const ControlTokens& control);
 
 // How answers are to be read.
 struct AnswerForm {

@@ -92,6 +92,24 @@ TEST(EndsInThought, LooksAtTheLastMark) {
   EXPECT_FALSE(EndsInThought("", kThoughtMarks.front()));
 }
 
+TEST(PerhapsBehindThought, TakesAnswersWithAndWithoutAThought) {
+  const std::string gbnf =
+      PerhapsBehindThought("root ::= \"yes\"\n", ThoughtMarksOf("[THINK][/THINK]"), {});
+  auto program = grammar::CompileGbnf(gbnf);
+  ASSERT_TRUE(program) << program.error().message;
+  grammar::GrammarStates states(*std::move(program));
+  for (const auto& [text, takes] : std::vector<std::pair<std::string, bool>>{
+           {"yes", true}, {"[THINK]no[/THINK]yes", true}, {"[THINK]yes", false}, {"no", false}}) {
+    auto state = states.Start();
+    for (const char c : text)
+      if (state != grammar::GrammarStates::kOver)
+        state = states.Next(state, static_cast<std::uint8_t>(c));
+    EXPECT_EQ(state != grammar::GrammarStates::kOver && states.CanEnd(state), takes) << text;
+  }
+  EXPECT_FALSE(Thinks("{{ x }}"));
+  EXPECT_TRUE(Thinks("[THINK]{{ x }}[/THINK]"));
+}
+
 TEST(BehindThought, HoldsWhatFollowsTheThought) {
   auto program =
       grammar::CompileGbnf(BehindThought("root ::= \"yes\" | \"no\"\n", kThoughtMarks.front(), {}));

@@ -7,6 +7,7 @@ usage: control_marks_test.py FORETOKEN MODELS
 """
 import json
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -30,6 +31,18 @@ FORMS = {
         BEGIN + "<|start|>{{ m.role }}{% for c in m.tool_calls or [] %} to=functions.{{ c.function.name }}<|channel|>commentary json<|message|>"
         "{{ c.function.arguments | tojson }}{% else %}<|message|>{{ m.content }}{% endfor %}<|end|>" + END + "<|start|>assistant",
         ["<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|return|>", "<|call|>"]),
+    "mistral": (
+        BEGIN + "{{ m.content }}{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('ids have nine letters') }}{% endif %}"
+        "[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}{{ m.tool_call_id or '' }}\n" + END,
+        ["[TOOL_CALLS]", "[ARGS]"]),
+    "deepseek-v3.1": (
+        BEGIN + "{{ m.content }}{% for c in m.tool_calls or [] %}<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ c.function.name }}<｜tool▁sep｜>"
+        "{{ c.function.arguments | tojson }}<｜tool▁call▁end｜><｜tool▁calls▁end｜>{% endfor %}\n" + END,
+        ["<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>"]),
+    "kimi-k2": (
+        BEGIN + "{{ m.content }}{% for c in m.tool_calls or [] %}<|tool_calls_section_begin|><|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>"
+        "{{ c.function.arguments | tojson }}<|tool_call_end|><|tool_calls_section_end|>{% endfor %}{{ m.tool_call_id or '' }}\n" + END,
+        ["<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|tool_calls_section_end|>"]),
     "hermes": (
         BEGIN + "{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}\n" + END,
         ["<tool_call>", "</tool_call>"]),
@@ -104,6 +117,31 @@ class ControlMarks(unittest.TestCase):
                     with self.subTest(form=name, seed=seed, drafter=drafter):
                         body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": FORCED, "temperature": 1, "seed": seed}
                         self.assertEqual(self.both(drafting, body), message)
+
+    def test_ids_are_those_of_the_template(self):
+        call = {"role": "assistant", "content": "", "tool_calls": [
+            {"id": f"toolu_{i}", "type": "function", "function": {"name": name, "arguments": "{}"}} for i, name in enumerate(("now", "weather"))]}
+        results = [{"role": "tool", "tool_call_id": f"toolu_{i}", "content": "ok"} for i in (1, 0)]
+        messages = [MESSAGE, call, *results]
+        for name, ids in (("mistral", r"ok(\w{9})\nok(\w{9})\n$"), ("kimi-k2", r"ok(functions.weather:1)\nok(functions.now:0)\n$")):
+            server, _ = self.serve(*FORMS[name])
+            text = server.post("/apply-template", {"messages": messages})["prompt"]
+            with self.subTest(form=name):
+                found = re.search(ids, text)
+                self.assertTrue(found, text)
+                self.assertNotEqual(found[1], found[2])
+                self.assertNotIn("toolu", text)
+                self.assertEqual(text, server.post("/apply-template", {"messages": messages})["prompt"])
+
+    def test_a_model_that_thinks_may_do_so_before_it_calls(self):
+        template, marks = FORMS["mistral"]
+        server, ids = self.serve("{# [THINK] [/THINK] #}" + template, [*marks, "[THINK]", "[/THINK]"])
+        bias = {ids["[THINK]"]: 100, ids["[/THINK]"]: 4}
+        body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": FORCED, "temperature": 1, "logit_bias": bias}
+        message = self.both(server, body)
+        self.assertEqual(sorted(message), ["reasoning_content", "tool_calls"])
+        bias[ids["[THINK]"]] = -100
+        self.assertEqual(list(self.both(server, body)), ["tool_calls"])
 
     def test_thoughts_stand_between_control_tokens(self):
         for name, (template, marks) in THINKERS.items():

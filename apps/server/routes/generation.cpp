@@ -107,19 +107,23 @@ std::size_t BytesOf(const PreparedRequest& prepared) {
 }
 
 // Where the template has written the beginning of a thought, answers follow their grammar behind it.
-void BeginInThought(const Service& service, const Prompt& prompt, GenerationCall& call,
-                    ReplyFrame& frame) {
-  const Engine& engine = service.engine;
-  const ModelCalls& model = service.model_calls;
+// An answer that may call tools may begin with a thought, too.
+void LeaveRoomForThought(const Service& service, const Prompt& prompt, GenerationCall& call,
+                         ReplyFrame& frame) {
   constexpr std::size_t kLast = 8;  // tokens that a mark and white space behind it may be
+  const ModelCalls& model = service.model_calls;
   std::span<const std::int32_t> tokens = std::get<std::vector<std::int32_t>>(prompt);
   tokens = tokens.last(std::min(tokens.size(), kLast));
-  if (!call.add_generation_prompt ||
-      !calls::EndsInThought(engine.Detokenize(tokens, true), *model.thoughts))
-    return;
-  frame.answers->begun = true;
+  frame.answers->begun =
+      call.add_generation_prompt &&
+      calls::EndsInThought(service.engine.Detokenize(tokens, true), *model.thoughts);
   std::string& grammar = call.request.sampling.grammar;
-  if (!grammar.empty()) grammar = calls::BehindThought(grammar, *model.thoughts, model.control);
+  const bool whole = model.format != nullptr && model.format->whole;
+  if (grammar.empty() || whole) return;
+  if (frame.answers->begun)
+    grammar = calls::BehindThought(grammar, *model.thoughts, model.control);
+  else if (model.thinks && !call.tools.use.tools.empty())
+    grammar = calls::PerhapsBehindThought(grammar, *model.thoughts, model.control);
 }
 
 // Prompts in order, n choices each, with different request ids and so different noise.
@@ -127,7 +131,7 @@ Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, Gene
                             ReplyFrame& frame) {
   auto prompts = PromptsOf(service, call);
   if (!prompts) return Refuse(std::move(prompts).error());
-  if (call.chat) BeginInThought(service, prompts->front(), call, frame);
+  if (call.chat) LeaveRoomForThought(service, prompts->front(), call, frame);
   const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
   Prepared prepared;
   for (const Prompt& prompt : *prompts) {

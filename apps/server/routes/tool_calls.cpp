@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/call_ids.h"
 #include "server/api/tools_in_text.h"
 #include "server/routes/answer.h"
 
@@ -48,13 +49,15 @@ ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format) 
   FindFormat(engine, chat_format, model);
   for (const std::int32_t token : engine.ControlTokens())
     model.control.Add(engine.Detokenize(std::array{token}, true), token);
-  model.thoughts =
-      &calls::ThoughtMarksOf(engine.ChatTemplateText(chat_format).value_or(std::string()));
+  const std::string text = engine.ChatTemplateText(chat_format).value_or(std::string());
+  model.thoughts = &calls::ThoughtMarksOf(text);
+  model.thinks = calls::Thinks(text);
   return model;
 }
 
 bool PutToolsInText(const ModelCalls& model, std::vector<ChatMessage>& messages,
                     std::string& tools_json) {
+  if (model.told && model.format != nullptr) WriteCallIds(model.format->ids, messages);
   // A conversation may have calls of earlier turns without tools for the next one.
   if (model.told ||
       (tools_json.empty() && std::none_of(messages.begin(), messages.end(), HasCalls)))

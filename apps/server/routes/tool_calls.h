@@ -20,12 +20,14 @@ struct ModelCalls {
   const calls::CallFormat* format = nullptr;
   calls::ControlTokens control = {};
   const ThoughtMarks* thoughts = nullptr;  // not null
+  bool thinks = false;                     // the template speaks of these marks
 };
 // Found by what the template writes of a conversation with a tool.
 ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format);
 
-// Puts into the messages what the template does not know: tools, which then are none of tools_json any
-// more, and calls of earlier turns. Returns whether there were tools to put there.
+// Writes the messages as the template takes them: ids of calls, and what it does not know, which are
+// tools, then none of tools_json any more, and calls of earlier turns. Returns whether there were
+// tools to put there.
 bool PutToolsInText(const ModelCalls& model, std::vector<ChatMessage>& messages,
                     std::string& tools_json);
 
