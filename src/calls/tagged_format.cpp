@@ -3,9 +3,7 @@
 // <tool_call><function=f><parameter=key>value</parameter></function></tool_call>
 #include <fmt/format.h>
 
-#include <charconv>
-#include <optional>
-#include <set>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,66 +12,19 @@
 #include "calls/answer_grammar.h"
 #include "calls/call_format.h"
 #include "calls/marked_text.h"
+#include "calls/text_value.h"
+#include "calls/tool_parameters.h"
 #include "foretoken/structured_output.h"
 #include "grammar/schema/json_tree.h"
 
 namespace foretoken::calls {
 namespace {
 
-using grammar::JsonNode;
 using grammar::JsonTree;
 
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>",
                            kFunction = "<function=", kFunctionEnd = "</function>",
                            kParameter = "<parameter=", kParameterEnd = "</parameter>";
-
-// A parameter as the schema has it.
-struct Parameter {
-  std::string name, schema;  // JSON
-  bool is_text = true;       // its value is written as it is, not as JSON
-  bool required = false;
-};
-
-std::vector<Parameter> ParametersOf(const Tool& tool) {
-  std::vector<Parameter> parameters;
-  const auto tree = JsonTree::Parse(tool.parameters_json);
-  if (!tree) return parameters;
-  const int properties = tree->Find(JsonTree::kRoot, "properties");
-  const int required = tree->Find(JsonTree::kRoot, "required");
-  if (properties < 0) return parameters;
-  std::set<std::string_view> needed;
-  if (required >= 0)
-    for (const int name : (*tree)[required].children) needed.insert((*tree)[name].text);
-  const JsonNode& all = (*tree)[properties];
-  for (std::size_t i = 0; i < all.keys.size(); ++i) {
-    const int type = tree->Find(all.children[i], "type");
-    Parameter parameter{.name = all.keys[i], .schema = tree->Compact(all.children[i])};
-    if (type >= 0)
-      parameter.is_text =
-          (*tree)[type].kind != JsonNode::Kind::kString || (*tree)[type].text == "string";
-    parameter.required = needed.contains(parameter.name);
-    parameters.push_back(std::move(parameter));
-  }
-  return parameters;
-}
-
-// The inside of a JSON string.
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      out += '\\', out += c;
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    else
-      out += c;
-  }
-  return out;
-}
 
 class TaggedReader final : public CallReader {
  public:
@@ -160,7 +111,7 @@ class TaggedReader final : public CallReader {
     for (const Parameter& parameter : parameters_)
       if (parameter.name == name) is_text_ = parameter.is_text;
     Add(parts, AnswerPart::Kind::kArguments,
-        fmt::format("{}\"{}\": {}", n_arguments_++ == 0 ? "{" : ", ", Escaped(name),
+        fmt::format("{}\"{}\": {}", n_arguments_++ == 0 ? "{" : ", ", InsideOfJsonString(name),
                     is_text_ ? "\"" : ""));
     first_ = true;
     value_.clear();
@@ -177,7 +128,7 @@ class TaggedReader final : public CallReader {
       text += spaces;
     }
     if (is_text_)
-      Add(parts, AnswerPart::Kind::kArguments, Escaped(text));
+      Add(parts, AnswerPart::Kind::kArguments, InsideOfJsonString(text));
     else
       value_ += text;
     if (!ended) return;
@@ -186,7 +137,7 @@ class TaggedReader final : public CallReader {
       Add(parts, AnswerPart::Kind::kArguments, "\"");
     else
       Add(parts, AnswerPart::Kind::kArguments,
-          JsonTree::Parse(value_) ? value_ : '"' + Escaped(value_) + '"');
+          JsonTree::Parse(value_) ? value_ : '"' + InsideOfJsonString(value_) + '"');
     at_ = At::kTags;
   }
 
@@ -201,81 +152,13 @@ class TaggedReader final : public CallReader {
   std::string value_;  // of JSON
 };
 
-// The rules of a value that is written as it is, with what follows it.
-class TextValue {
- public:
-  TextValue(const Tool& tool, const Parameter& parameter, const std::string& prefix,
-            std::vector<std::string>& notices)
-      : tool_(tool), parameter_(parameter), prefix_(prefix), notices_(notices) {}
-
-  std::string Rules() const {
-    const auto schema = JsonTree::Parse(parameter_.schema);
-    if (!schema) return Free();
-    if (const int values = schema->Find(JsonTree::kRoot, "enum"); values >= 0)
-      return OneOf(*schema, (*schema)[values].children);
-    if (const int value = schema->Find(JsonTree::kRoot, "const"); value >= 0)
-      return OneOf(*schema, {value});
-    if (const int pattern = schema->Find(JsonTree::kRoot, "pattern"); pattern >= 0)
-      return Matching((*schema)[pattern].text);
-    const auto least = NumberOf(*schema, "minLength"), most = NumberOf(*schema, "maxLength");
-    return least || most ? OfLength(least.value_or(0), most) : Free();
-  }
-
- private:
-  static std::optional<int> NumberOf(const JsonTree& schema, std::string_view name) {
-    const int node = schema.Find(JsonTree::kRoot, name);
-    if (node < 0) return std::nullopt;
-    const std::string& text = schema[node].text;
-    int number = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || number < 0)
-      return std::nullopt;
-    return number;
-  }
-
-  std::string Is(std::string_view part) const {
-    return fmt::format("{}value ::= ({}) {}\n", prefix_, part, Quoted("\n</parameter>\n"));
-  }
-  std::string Free() const {
-    return TextUntil(prefix_ + "text", "\n</parameter>\n", "\"\"", false) +
-           fmt::format("{}value ::= {}text-0\n", prefix_, prefix_);
-  }
-  std::string OneOf(const JsonTree& schema, const std::vector<int>& values) const {
-    std::string ways;
-    for (const int value : values) ways += (ways.empty() ? "" : " | ") + Quoted(schema[value].text);
-    return Is(ways);
-  }
-  // A line without <, so that its length is plain to see.
-  std::string OfLength(int least, std::optional<int> most) const {
-    constexpr int kMost = 2048;
-    if (least > kMost || most.value_or(0) > kMost) return Unfollowed("its length");
-    return Is(fmt::format("[^<\\x00-\\x1F]{{{},{}}}", least,
-                          most ? std::to_string(std::max(least, *most)) : ""));
-  }
-  // JSON Schema's patterns match anywhere unless they are anchored.
-  std::string Matching(std::string pattern) const {
-    if (!pattern.starts_with('^')) pattern.insert(0, ".*");
-    if (!pattern.ends_with('$')) pattern += ".*";
-    const auto grammar = RegexGrammar(pattern);
-    if (!grammar) return Unfollowed("its pattern");
-    return Prefixed(*grammar, prefix_) + Is(prefix_ + "root");
-  }
-  std::string Unfollowed(std::string_view what) const {
-    notices_.push_back(fmt::format("tools: {} of {} may be any text, because {} is not followed",
-                                   Shown(parameter_.name), Shown(tool_.name), what));
-    return Free();
-  }
-
-  const Tool& tool_;
-  const Parameter& parameter_;
-  const std::string& prefix_;
-  std::vector<std::string>& notices_;
-};
-
 // The rules of a value; the first one includes the tag behind it.
 std::string ValueGrammar(const Parameter& parameter, const std::string& prefix,
                          std::vector<std::string>& notices, const Tool& tool) {
-  if (parameter.is_text) return TextValue(tool, parameter, prefix, notices).Rules();
+  const TextEnd end = {Quoted("\n</parameter>\n"), [](std::string_view name) {
+                         return TextUntil(name, "\n</parameter>\n", "\"\"", false);
+                       }};
+  if (parameter.is_text) return TextValueRules(tool, parameter, prefix, end, notices);
   return ArgumentsGrammar({tool.name, parameter.schema}, prefix, notices) +
          fmt::format("{}value ::= {}root {}\n", prefix, prefix, Quoted("\n</parameter>\n"));
 }
