@@ -8,10 +8,12 @@
 namespace foretoken::calls {
 
 extern const CallFormat kHermesFormat, kLlamaFormat, kNemotronFormat, kTaggedFormat;
+extern const CallFormat kDsmlFormat, kGlmFormat, kMiniMaxFormat, kSeedFormat;
 
 namespace {
 
-constexpr std::array kRows = {&kHermesFormat, &kTaggedFormat, &kNemotronFormat, &kLlamaFormat};
+constexpr std::array kRows = {&kHermesFormat, &kTaggedFormat,  &kNemotronFormat, &kLlamaFormat,
+                              &kSeedFormat,   &kMiniMaxFormat, &kGlmFormat,      &kDsmlFormat};
 
 }  // namespace
 
@@ -36,8 +38,8 @@ std::string ProbeCallsJson() {
 
 const CallFormat* FormatOf(std::string_view conversation) {
   // Tags of functions stand inside of the marks of other forms.
-  for (const CallFormat* const row :
-       {&kTaggedFormat, &kNemotronFormat, &kHermesFormat, &kLlamaFormat})
+  for (const CallFormat* const row : {&kSeedFormat, &kMiniMaxFormat, &kDsmlFormat, &kTaggedFormat,
+                                      &kGlmFormat, &kNemotronFormat, &kHermesFormat, &kLlamaFormat})
     if (row->wrote(conversation)) return row;
   return nullptr;
 }
