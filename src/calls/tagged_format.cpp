@@ -98,6 +98,7 @@ class TaggedReader final : public CallReader {
   void Step(char c, std::vector<AnswerPart>& parts) {
     switch (at_) {
       case At::kText: {
+        if (std::exchange(closed_, false) && c == kControlEnd) return;
         std::string text;
         if (open_.Read(c, text)) {
           held_ = open_.Take() + open_.mark();
@@ -158,6 +159,7 @@ class TaggedReader final : public CallReader {
       EndFunction(parts);
       tag_.clear();
       named_ = false;
+      closed_ = true;
       at_ = At::kText;
     } else {
       Break(parts);
@@ -214,17 +216,34 @@ class TaggedReader final : public CallReader {
                     is_text_ ? "\"" : ""));
     first_ = true;
     value_.clear();
+    in_text_ = escaped_ = is_json_ = false;
+  }
+
+  // Reads more of a value of JSON. Whether it is within a text of JSON then, where a tag that is no
+  // control token does not end it.
+  bool InJsonText(std::string_view more) {
+    for (const char c : more) {
+      if (value_.empty() && !is_json_ && (c == '{' || c == '[' || c == '"')) is_json_ = true;
+      if (c == '"' && !escaped_) in_text_ = !in_text_;
+      escaped_ = c == '\\' && in_text_ && !escaped_;
+    }
+    return is_json_ && in_text_ && value_end_.mark().front() == '<' &&
+           value_end_.mark().find(kControlBegin) == std::string::npos;
   }
 
   void ReadValue(char c, std::vector<AnswerPart>& parts) {
     if (c == kControlEnd && first_) return;  // of the tag before the value
     if (std::exchange(first_, false) && c == '\n' && tags_.own_line) return;
     std::string text;
-    const bool ended = value_end_.Read(c, text);
+    bool ended = value_end_.Read(c, text);
     if (ended) {
       std::string spaces = value_end_.Take();
-      if (spaces.ends_with('\n') && tags_.own_line) spaces.pop_back();
+      ended = is_text_ || !InJsonText(text + spaces);
+      if (ended && spaces.ends_with('\n') && tags_.own_line) spaces.pop_back();
       text += spaces;
+      if (!ended) text += value_end_.mark();
+    } else if (!is_text_) {
+      InJsonText(text);
     }
     if (is_text_)
       Add(parts, AnswerPart::Kind::kArguments, InsideOfJsonString(text));
@@ -245,12 +264,14 @@ class TaggedReader final : public CallReader {
   MarkFinder open_, value_end_;
   At at_ = At::kText;
   bool named_ = false, called_ = false;  // the call at hand has its name; a call came last
+  bool closed_ = false;                  // the character before was the last of a closing mark
   bool in_function_ = false;             // its arguments have not ended
   std::string held_, tag_, key_;
   std::vector<Parameter> parameters_;  // of the call
   int n_arguments_ = 0;
   bool is_text_ = true, first_ = false;
-  std::string value_;  // of JSON
+  std::string value_;                                         // of JSON
+  bool is_json_ = false, in_text_ = false, escaped_ = false;  // it begins as JSON; within it
 };
 
 // Writes the grammar of a form.
@@ -331,8 +352,9 @@ class TaggedGrammar {
       return Until(name, tags_.value_end, Break(), false, tags_, control_);
     };
     if (parameter.is_text) return TextValueRules(tool, parameter, prefix, end, notices);
-    return ArgumentsGrammar({tool.name, parameter.schema}, prefix, notices) +
-           fmt::format("{}value ::= {}root {}\n", prefix, prefix, end.items);
+    // The names of its rules must not meet those of the value's.
+    return ArgumentsGrammar({tool.name, parameter.schema}, prefix + "json-", notices) +
+           fmt::format("{}value ::= {}json-root {}\n", prefix, prefix, end.items);
   }
 
   const Tags& tags_;

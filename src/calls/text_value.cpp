@@ -73,7 +73,7 @@ class TextValue {
     if (!pattern.ends_with('$')) pattern += ".*";
     const auto grammar = RegexGrammar(pattern);
     if (!grammar) return Unfollowed("its pattern");
-    return Prefixed(*grammar, prefix_) + Is(prefix_ + "root");
+    return Prefixed(*grammar, prefix_ + "pattern-") + Is(prefix_ + "pattern-root");
   }
   std::string Unfollowed(std::string_view what) const {
     notices_.push_back(fmt::format("tools: {} of {} may be any text, because {} is not followed",
