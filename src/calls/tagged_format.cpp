@@ -197,6 +197,7 @@ class TaggedReader final : public CallReader {
   void Break(std::vector<AnswerPart>& parts) {
     Add(parts, AnswerPart::Kind::kText, named_ ? tag_ : held_);
     held_.clear(), tag_.clear(), key_.clear();
+    closed_ = named_;  // what is left of a control token
     named_ = in_function_ = false;
     at_ = At::kText;
   }
@@ -227,8 +228,7 @@ class TaggedReader final : public CallReader {
       if (c == '"' && !escaped_) in_text_ = !in_text_;
       escaped_ = c == '\\' && in_text_ && !escaped_;
     }
-    return is_json_ && in_text_ && value_end_.mark().front() == '<' &&
-           value_end_.mark().find(kControlBegin) == std::string::npos;
+    return is_json_ && in_text_ && value_end_.mark().find(kControlBegin) == std::string::npos;
   }
 
   void ReadValue(char c, std::vector<AnswerPart>& parts) {
@@ -264,8 +264,8 @@ class TaggedReader final : public CallReader {
   MarkFinder open_, value_end_;
   At at_ = At::kText;
   bool named_ = false, called_ = false;  // the call at hand has its name; a call came last
-  bool closed_ = false;                  // the character before was the last of a closing mark
-  bool in_function_ = false;             // its arguments have not ended
+  bool closed_ = false;       // the character before ended a tag that may be a control token
+  bool in_function_ = false;  // its arguments have not ended
   std::string held_, tag_, key_;
   std::vector<Parameter> parameters_;  // of the call
   int n_arguments_ = 0;
