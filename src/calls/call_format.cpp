@@ -7,16 +7,19 @@
 
 namespace foretoken::calls {
 
-extern const CallFormat kHarmonyFormat, kHermesFormat, kLlamaFormat, kNemotronFormat, kTaggedFormat;
+extern const CallFormat kHermesFormat, kNemotronFormat, kLlamaFormat, kMistralListFormat,
+    kGraniteFormat, kPhiFormat, kCommandFormat;
+extern const CallFormat kTaggedFormat, kSeedFormat, kMiniMaxFormat, kGlmFormat, kDsmlFormat;
 extern const CallFormat kDeepSeekFormat, kDeepSeekBareFormat, kKimiFormat, kMistralFormat;
-extern const CallFormat kCommandFormat, kGraniteFormat, kMistralListFormat, kPhiFormat;
+extern const CallFormat kHarmonyFormat;
 
 namespace {
 
 constexpr std::array kRows = {
     &kHermesFormat,       &kTaggedFormat,  &kNemotronFormat, &kLlamaFormat,       &kDeepSeekFormat,
     &kDeepSeekBareFormat, &kKimiFormat,    &kMistralFormat,  &kMistralListFormat, &kGraniteFormat,
-    &kPhiFormat,          &kCommandFormat, &kHarmonyFormat};
+    &kPhiFormat,          &kCommandFormat, &kHarmonyFormat,  &kSeedFormat,        &kMiniMaxFormat,
+    &kGlmFormat,          &kDsmlFormat};
 
 }  // namespace
 
@@ -43,8 +46,9 @@ const CallFormat* FormatOf(std::string_view conversation) {
   // Tags of functions stand inside of the marks of other forms.
   for (const CallFormat* const row :
        {&kHarmonyFormat, &kDeepSeekFormat, &kDeepSeekBareFormat, &kKimiFormat, &kMistralFormat,
-        &kMistralListFormat, &kGraniteFormat, &kPhiFormat, &kCommandFormat, &kTaggedFormat,
-        &kNemotronFormat, &kHermesFormat, &kLlamaFormat})
+        &kMistralListFormat, &kGraniteFormat, &kPhiFormat, &kCommandFormat, &kSeedFormat,
+        &kMiniMaxFormat, &kDsmlFormat, &kTaggedFormat, &kGlmFormat, &kNemotronFormat,
+        &kHermesFormat, &kLlamaFormat})
     if (row->wrote(conversation)) return row;
   return nullptr;
 }
