@@ -11,6 +11,7 @@ extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute
 extern const Route kOllamaChatRoute, kOllamaCopyRoute, kOllamaCreateRoute, kOllamaDeleteRoute,
     kOllamaEmbedRoute, kOllamaEmbeddingsRoute, kOllamaGenerateRoute, kOllamaPsRoute,
     kOllamaPullRoute, kOllamaPushRoute, kOllamaShowRoute, kOllamaTagsRoute, kOllamaVersionRoute;
+extern const Route kInfillRoute, kLlamaCppCompletionRoute, kPropsRoute, kSetPropsRoute, kSlotsRoute;
 
 std::span<const Route* const> Routes() {
   static constexpr std::array kRoutes = {&kCompletionsRoute,
@@ -26,6 +27,11 @@ std::span<const Route* const> Routes() {
                                          &kTokenizeRoute,
                                          &kDetokenizeRoute,
                                          &kApplyTemplateRoute,
+                                         &kLlamaCppCompletionRoute,
+                                         &kInfillRoute,
+                                         &kPropsRoute,
+                                         &kSetPropsRoute,
+                                         &kSlotsRoute,
                                          &kMetricsRoute,
                                          &kOllamaChatRoute,
                                          &kOllamaGenerateRoute,
