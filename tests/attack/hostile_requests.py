@@ -40,6 +40,13 @@ BODIES = {
                      {"role": "tool", "tool_name": "f", "content": "1"}], "think": True, "keep_alive": "5m",
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]},
     "/api/generate": {"model": "tales-9m-q8_0", "prompt": "hi", "system": "short", "stream": False, "options": {"num_predict": 4}, "raw": False},
+    "/completion": {
+        "prompt": ["Once upon", 300, "a time"], "n_predict": 4, "temperature": 0.7, "top_k": 5, "samplers": ["top_k", "temperature"], "n_probs": 2, "stream": True,
+        "logit_bias": [[17, -1], ["there was", False]], "stop": ["end"], "return_tokens": True, "json_schema": {"type": "integer"}, "cache_prompt": True,
+        "response_fields": ["content", "timings/prompt_n"], "t_max_predict_ms": 500, "id_slot": 0},
+    "/infill": {"input_prefix": "int a", "input_suffix": ";", "input_extra": [{"filename": "a.c", "text": "int b;"}], "prompt": " =", "n_predict": 4, "n_indent": 2,
+                "samplers": ["top_k", "infill"], "top_k": 5},
+    "/props": {"default_generation_settings": {}},
     "/apply-template": {"messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function", "function": {"name": "f"}}]},
 }
 NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e-999", "-0", "-0.0", "0.1e1", "1" + "0" * 400, "9" * 40, "-9223372036854775809",

@@ -42,7 +42,7 @@ void FieldNotes::Add(FieldNote note) {
                                   [&note](const FieldNote& old) { return old.name == note.name; });
   if (known == notes_.end())
     notes_.push_back(std::move(note));
-  else if (known->kind == Json::value_t::null)
+  else if (known->kind == Json::value_t::null && note.kind != Json::value_t::null)
     *known = std::move(note);
 }
 

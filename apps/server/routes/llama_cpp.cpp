@@ -141,18 +141,30 @@ HttpResponse Slots(Service& service, const HttpRequest&, LogLine&) {
 
 }  // namespace
 
-extern const Route kLlamaCppCompletionRoute = {.method = "POST",
-                                               .path = "/completion",
-                                               .about = "llama.cpp's completions, below",
-                                               .handle = LlamaCppCompletion,
-                                               .refusal = LlamaCppErrorJson};
+extern const Route kLlamaCppCompletionRoute = {
+    .method = "POST",
+    .path = "/completion",
+    .about = "llama.cpp's completions, below",
+    .handle = LlamaCppCompletion,
+    .refusal = LlamaCppErrorJson,
+    .reads = [](const ModelLimits& limits) {
+      std::string lacks = FieldThatLacks(ParseLlamaCppCompletion("{}", limits));
+      static_cast<void>(ParseCompletionCall("{}", limits));
+      return lacks;
+    }};
 extern const Route kInfillRoute = {.method = "POST",
                                    .path = "/infill",
                                    .about =
                                        "llama.cpp's: the text between two others, of models that "
                                        "have tokens for that",
                                    .handle = Infill,
-                                   .refusal = LlamaCppErrorJson};
+                                   .refusal = LlamaCppErrorJson,
+                                   .reads = [](const ModelLimits& limits) {
+                                     std::string lacks =
+                                         FieldThatLacks(ParseLlamaCppInfill("{}", limits));
+                                     static_cast<void>(ParseCompletionCall("{}", limits));
+                                     return lacks;
+                                   }};
 extern const Route kPropsRoute = {
     .method = "GET",
     .path = "/props",

@@ -11,7 +11,8 @@ extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute
 extern const Route kOllamaChatRoute, kOllamaCopyRoute, kOllamaCreateRoute, kOllamaDeleteRoute,
     kOllamaEmbedRoute, kOllamaEmbeddingsRoute, kOllamaGenerateRoute, kOllamaPsRoute,
     kOllamaPullRoute, kOllamaPushRoute, kOllamaShowRoute, kOllamaTagsRoute, kOllamaVersionRoute;
-extern const Route kInfillRoute, kLlamaCppCompletionRoute, kPropsRoute, kSetPropsRoute, kSlotsRoute;
+extern const Route kInfillRoute, kLlamaCppCompletionRoute, kOpenApiRoute, kPropsRoute,
+    kSetPropsRoute, kSlotsRoute;
 
 std::span<const Route* const> Routes() {
   static constexpr std::array kRoutes = {&kCompletionsRoute,
@@ -32,6 +33,7 @@ std::span<const Route* const> Routes() {
                                          &kPropsRoute,
                                          &kSetPropsRoute,
                                          &kSlotsRoute,
+                                         &kOpenApiRoute,
                                          &kMetricsRoute,
                                          &kOllamaChatRoute,
                                          &kOllamaGenerateRoute,
