@@ -8,6 +8,7 @@ import random
 
 ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/completions", "/chat/completions", "/tokenize", "/detokenize", "/v1/models",
              "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/")
+READERS = (*ENDPOINTS[:6], "/completion", "/infill")  # paths that get bodies with other values and other bytes
 BODIES = {
     "/v1/completions": {
         "model": "tales-9m-q8_0", "prompt": "Once upon a time", "max_tokens": 4, "temperature": 0.7, "seed": 3, "n": 1, "top_p": 0.9, "top_k": 5,
@@ -324,7 +325,7 @@ def make(seed, number):
     if draw.random() < 0.2:
         found = draw.choice((chat, chat, foreign))(draw)
     elif kind < 0.35:
-        path = draw.choice(ENDPOINTS[:6])
+        path = draw.choice(READERS)
         found = Hostile(f"JSON: {path}", post(path, hostile_json(draw, path)))
     elif kind < 0.55:
         found = bomb(draw)
@@ -335,7 +336,7 @@ def make(seed, number):
     elif kind < 0.88:
         found = pipelined(draw)
     elif kind < 0.93:
-        path = draw.choice(ENDPOINTS[:6])
+        path = draw.choice(READERS)
         found = Hostile(f"bytes: {path}", post(path, flipped(draw, json.dumps(BODIES.get(path, BODIES["/tokenize"])).encode())))
     elif kind < 0.97:
         found = framed(draw)

@@ -15,6 +15,8 @@ namespace {
 
 using LlamaCppJson = nlohmann::ordered_json;
 
+constexpr std::size_t kMostHeld = 64;  // tokens without a text
+
 std::string_view LlamaCppTypeOf(const ApiError& error) {
   if (error.code == "context_length_exceeded") return "exceed_context_size_error";
   if (error.status == 404) return "not_found_error";
@@ -163,8 +165,9 @@ class LlamaCpp final : public ReplyWriter {
         if (token.logprobs)
           shown.probabilities.push_back(LlamaCppProbability(frame, token.id, *token.logprobs));
       }
-    // Tokens whose text has not come yet go with the next part.
-    return part.text.empty() ? std::string() : Said(part.choice, part.text);
+    // Tokens whose text has not come yet go with the next part, unless they are many.
+    if (part.text.empty() && shown.tokens.size() < kMostHeld) return {};
+    return Said(part.choice, part.text);
   }
   std::string End(const ReplyFrame& frame, int choice, const Completion& completion, bool,
                   std::span<const Choice>) override {

@@ -23,7 +23,7 @@ struct LlamaCppGap {
 };
 
 struct LlamaCppCall {
-  // Of a completion: texts and tokens that follow each other. Names of control tokens in a text are
+  // A completion's: texts and tokens that follow each other. Names of control tokens in a text are
   // these tokens.
   std::vector<std::vector<Prompt>> prompts;
   LlamaCppGap gap;                                    // of /infill

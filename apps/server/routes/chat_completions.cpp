@@ -18,6 +18,6 @@ extern const Route kChatCompletionsRoute = {
     .path = "/v1/chat/completions",
     .about = "OpenAI's chats, below",
     .handle = ChatCompletions,
-    .reads = [](const ModelLimits& limits) { return FieldThatLacks(ParseChatCall("{}", limits)); }};
+    .reads = [](const ModelLimits& limits) { return MissingField(ParseChatCall("{}", limits)); }};
 
 }  // namespace foretoken::server

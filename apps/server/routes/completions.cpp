@@ -18,7 +18,7 @@ extern const Route kCompletionsRoute = {.method = "POST",
                                         .about = "OpenAI's completions, below",
                                         .handle = Completions,
                                         .reads = [](const ModelLimits& limits) {
-                                          return FieldThatLacks(ParseCompletionCall("{}", limits));
+                                          return MissingField(ParseCompletionCall("{}", limits));
                                         }};
 
 }  // namespace foretoken::server

@@ -34,7 +34,7 @@ extern const Route kDetokenizeRoute = {
     .about = "`tokens`, `special` -> `content`; at most 8 MiB of text",
     .handle = Detokenize,
     .reads = [](const ModelLimits& limits) {
-      return FieldThatLacks(ParseDetokenizeCall("{}", limits));
+      return MissingField(ParseDetokenizeCall("{}", limits));
     }};
 
 }  // namespace foretoken::server

@@ -148,7 +148,7 @@ extern const Route kLlamaCppCompletionRoute = {
     .handle = LlamaCppCompletion,
     .refusal = LlamaCppErrorJson,
     .reads = [](const ModelLimits& limits) {
-      std::string lacks = FieldThatLacks(ParseLlamaCppCompletion("{}", limits));
+      std::string lacks = MissingField(ParseLlamaCppCompletion("{}", limits));
       static_cast<void>(ParseCompletionCall("{}", limits));
       return lacks;
     }};
@@ -161,7 +161,7 @@ extern const Route kInfillRoute = {.method = "POST",
                                    .refusal = LlamaCppErrorJson,
                                    .reads = [](const ModelLimits& limits) {
                                      std::string lacks =
-                                         FieldThatLacks(ParseLlamaCppInfill("{}", limits));
+                                         MissingField(ParseLlamaCppInfill("{}", limits));
                                      static_cast<void>(ParseCompletionCall("{}", limits));
                                      return lacks;
                                    }};

@@ -26,15 +26,14 @@ HttpResponse CountTokens(Service& service, const HttpRequest& request, LogLine& 
 
 }  // namespace
 
-extern const Route kMessagesRoute = {
-    .method = "POST",
-    .path = "/v1/messages",
-    .about = "Anthropic's Messages, below",
-    .handle = Message,
-    .refusal = AnthropicErrorJson,
-    .reads = [](const ModelLimits& limits) {
-      return FieldThatLacks(ParseMessagesCall("{}", limits, false));
-    }};
+extern const Route kMessagesRoute = {.method = "POST",
+                                     .path = "/v1/messages",
+                                     .about = "Anthropic's Messages, below",
+                                     .handle = Message,
+                                     .refusal = AnthropicErrorJson,
+                                     .reads = [](const ModelLimits& limits) {
+                                       return MissingField(ParseMessagesCall("{}", limits, false));
+                                     }};
 extern const Route kCountTokensRoute = {
     .method = "POST",
     .path = "/v1/messages/count_tokens",
@@ -42,7 +41,7 @@ extern const Route kCountTokensRoute = {
     .handle = CountTokens,
     .refusal = AnthropicErrorJson,
     .reads = [](const ModelLimits& limits) {
-      return FieldThatLacks(ParseMessagesCall("{}", limits, true));
+      return MissingField(ParseMessagesCall("{}", limits, true));
     }};
 
 }  // namespace foretoken::server

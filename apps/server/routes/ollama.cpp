@@ -91,14 +91,13 @@ constexpr Route NotHere(const char* method, const char* path) {
 
 }  // namespace
 
-extern const Route kOllamaChatRoute = {.method = "POST",
-                                       .path = "/api/chat",
-                                       .about = "Ollama's chats, below",
-                                       .handle = OllamaChat,
-                                       .refusal = OllamaErrorJson,
-                                       .reads = [](const ModelLimits& limits) {
-                                         return FieldThatLacks(ParseOllamaChat("{}", limits));
-                                       }};
+extern const Route kOllamaChatRoute = {
+    .method = "POST",
+    .path = "/api/chat",
+    .about = "Ollama's chats, below",
+    .handle = OllamaChat,
+    .refusal = OllamaErrorJson,
+    .reads = [](const ModelLimits& limits) { return MissingField(ParseOllamaChat("{}", limits)); }};
 extern const Route kOllamaGenerateRoute = {
     .method = "POST",
     .path = "/api/generate",
@@ -106,7 +105,7 @@ extern const Route kOllamaGenerateRoute = {
     .handle = OllamaGenerate,
     .refusal = OllamaErrorJson,
     .reads = [](const ModelLimits& limits) {
-      return FieldThatLacks(ParseOllamaGenerate("{}", limits, true));
+      return MissingField(ParseOllamaGenerate("{}", limits, true));
     }};
 extern const Route kOllamaTagsRoute = {.method = "GET",
                                        .path = "/api/tags",

@@ -19,14 +19,13 @@ HttpResponse CreateResponse(Service& service, const HttpRequest& request, LogLin
 
 }  // namespace
 
-extern const Route kResponsesRoute = {
-    .method = "POST",
-    .path = "/v1/responses",
-    .about = "OpenAI's responses, below",
-    .handle = CreateResponse,
-    .reads = [](const ModelLimits& limits) {
-      std::string echo;
-      return FieldThatLacks(ParseResponsesCall("{}", limits, echo));
-    }};
+extern const Route kResponsesRoute = {.method = "POST",
+                                      .path = "/v1/responses",
+                                      .about = "OpenAI's responses, below",
+                                      .handle = CreateResponse,
+                                      .reads = [](const ModelLimits& limits) {
+                                        std::string echo;
+                                        return MissingField(ParseResponsesCall("{}", limits, echo));
+                                      }};
 
 }  // namespace foretoken::server

@@ -28,7 +28,7 @@ struct Route {
 
 // For Route::reads.
 template <typename T>
-std::string FieldThatLacks(const Parsed<T>& of_empty) {
+std::string MissingField(const Parsed<T>& of_empty) {
   return of_empty ? std::string() : of_empty.error().param;
 }
 

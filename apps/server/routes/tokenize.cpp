@@ -69,7 +69,7 @@ extern const Route kTokenizeRoute = {
         "or `{id, piece}`",
     .handle = Tokenize,
     .reads = [](const ModelLimits& limits) {
-      return FieldThatLacks(ParseTokenizeCall("{}", limits));
+      return MissingField(ParseTokenizeCall("{}", limits));
     }};
 
 extern const Route kApplyTemplateRoute = {
