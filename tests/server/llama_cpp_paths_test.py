@@ -99,7 +99,8 @@ class Paths(unittest.TestCase):
             with self.subTest(fields=fields):
                 whole = server.post(COMPLETION, {**body, "return_tokens": True})
                 self.assertEqual((whole["content"], whole["stop"], whole["model"]), (choice["text"], True, NAME))
-                self.assertEqual((whole["tokens_evaluated"], whole["tokens_predicted"]), (theirs["usage"]["prompt_tokens"], theirs["usage"]["completion_tokens"]))
+                usage = theirs["usage"]
+                self.assertEqual((whole["tokens_evaluated"], whole["tokens_predicted"]), (usage["prompt_tokens"], usage["completion_tokens"]))
                 self.assertEqual(len(whole["tokens"]), whole["tokens_predicted"])
                 self.assertEqual(whole["tokens_cached"], whole["tokens_evaluated"] + whole["tokens_predicted"] - 1)
                 self.assertEqual(whole["timings"]["draft_n"], 0)
@@ -116,6 +117,15 @@ class Paths(unittest.TestCase):
     def test_tokens_come_only_where_they_are_asked_for(self):
         server = self.serve()
         self.assertEqual(server.post(COMPLETION, {"prompt": TALE, **PLAIN})["tokens"], [])
+
+    def test_tokens_without_a_text_come_too(self):
+        server = self.serve()
+        body = {"prompt": TALE, "grammar": "root ::= " + "<[1]> " * 150 + '" here"', "n_probs": 1}
+        *parts, last = self.stream(server, body)
+        self.assertEqual([token for part in parts for token in part["tokens"]][:150], [1] * 150)
+        self.assertEqual(sum(len(part["completion_probabilities"]) for part in parts), last["tokens_predicted"])
+        self.assertEqual("".join(part["content"] for part in parts).strip(), "here")
+        self.assertLess(max(len(part["tokens"]) for part in parts), 70)
 
     def test_prompts_are_texts_and_tokens(self):
         server = self.serve()
@@ -191,7 +201,8 @@ class Paths(unittest.TestCase):
         body = {"prompt": TALE, **PLAIN, "n_predict": 1, "return_tokens": True}
         (token,) = server.post(COMPLETION, body)["tokens"]
         word = server.post("/tokenize", {"content": "there"})["tokens"]
-        for biases, banned in (([[token, False]], [token]), ({str(token): -100}, [token]), ([["there", False]], word), ({"there": -1, str(token): -2}, [*word, token])):
+        for biases, banned in (([[token, False]], [token]), ({str(token): -100}, [token]), ([["there", False]], word),
+                               ({"there": -1, str(token): -2}, [*word, token])):
             reply = server.post(COMPLETION, {**body, "logit_bias": biases})
             self.assertEqual({entry["token"] for entry in reply["generation_settings"]["logit_bias"]}, set(banned))
             if token in banned and -2 not in dict(biases).values():
@@ -208,7 +219,8 @@ class Paths(unittest.TestCase):
         server = self.serve()
         asked = {"prompt": TALE, "seed": 4, "n_predict": 8}
         filters = {"temperature": 0.7, "top_k": 5, "min_p": 0.1, "repeat_penalty": 1.5}
-        for names in (["top_k"], ["top_k", "temperature"], [], ["penalties", "dry", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"], ["infill", "min_p"]):
+        every = ["penalties", "dry", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]
+        for names in (["top_k"], ["top_k", "temperature"], [], every, ["infill", "min_p"]):
             counted = {name: value for name, value in filters.items() if name in names or name == "repeat_penalty" and "penalties" in names}
             reply = server.post(COMPLETION, {**asked, **filters, "samplers": names})
             self.assertEqual(reply["content"], server.completion(**asked, **counted)["choices"][0]["text"], names)
@@ -230,22 +242,26 @@ class Paths(unittest.TestCase):
     def test_what_has_no_effect(self):
         server = self.serve()
         body = {"prompt": TALE, **PLAIN}
-        idle = {"id_slot": 0, "n_keep": 4, "t_max_predict_ms": 500, "t_max_prompt_ms": 500, "n_indent": 4, "timings_per_token": True, "mirostat": 0, "mirostat_tau": 5,
-                "xtc_probability": 0, "dynatemp_range": 0, "sse_ping_interval": 5, "return_progress": True, "echo": True, "lora": []}
+        told = {"id_slot": 0, "n_keep": 4, "t_max_predict_ms": 500, "t_max_prompt_ms": 500, "n_indent": 4, "timings_per_token": True, "return_progress": True,
+                "echo": True}
+        idle = {**told, "mirostat": 0, "mirostat_tau": 5, "xtc_probability": 0, "dynatemp_range": 0, "sse_ping_interval": 5, "lora": []}
         reply = server.post(COMPLETION, {**body, **idle})
         self.assertEqual(reply["content"], server.post(COMPLETION, body)["content"])
-        noticed = [notice.partition(":")[0] for notice in reply["notices"]]
-        self.assertEqual(set(noticed), {"id_slot", "n_keep", "t_max_predict_ms", "t_max_prompt_ms", "n_indent", "timings_per_token", "return_progress", "echo"})
+        self.assertEqual({notice.partition(":")[0] for notice in reply["notices"]}, set(told))
 
     def test_what_is_refused(self):
         server = self.serve()
-        for fields, begin in (({"mirostat": 2}, "mirostat: "), ({"n_predict": "x"}, "n_predict: "), ({"n_predit": 1}, "n_predit: no such field; the nearest one is n_predict"),
-                              ({"prompt": []}, "prompt: "), ({"prompt": None}, "prompt: it is missing"), ({"prompt": [99999]}, "prompt: "), ({"prompt": [[]]}, "prompt: "),
-                              ({"prompt": [1, None]}, "prompt: "), ({"prompt": {"prompt_string": "a", "multimodal_data": ["b"]}}, "prompt: "), ({"prompt": {}}, "prompt: "),
-                              ({"logit_bias": [1]}, "logit_bias: "), ({"logit_bias": [["a", "b"]]}, "logit_bias: "), ({"logit_bias": [[99999, 1]]}, "logit_bias: "),
-                              ({"logit_bias": [[1, {}]]}, "logit_bias: "), ({"logit_bias": 3}, "logit_bias: "), ({"samplers": "k"}, "samplers: "),
-                              ({"response_fields": "a"}, "response_fields: "), ({"t_max_predict_ms": "a"}, "t_max_predict_ms: "), ({"return_tokens": 1}, "return_tokens: "),
-                              ({"grammar": "x"}, "grammar: "), ({"n_probs": 100}, "n_probs: "), ({"temperature": 9}, "temperature: "), ({"input_prefix": "a"}, "input_prefix: ")):
+        picture = {"prompt_string": "a", "multimodal_data": ["b"]}
+        for fields, begin in (({"mirostat": 2}, "mirostat: "), ({"n_predict": "x"}, "n_predict: "), ({"grammar": "x"}, "grammar: "),
+                              ({"n_predit": 1}, "n_predit: no such field; the nearest one is n_predict"), ({"n_probs": 100}, "n_probs: "),
+                              ({"prompt": None}, "prompt: it is missing"), ({"prompt": []}, "prompt: "), ({"prompt": [99999]}, "prompt: "),
+                              ({"prompt": [[]]}, "prompt: "), ({"prompt": [1, None]}, "prompt: "), ({"prompt": picture}, "prompt: "),
+                              ({"prompt": {}}, "prompt: "),
+                              ({"logit_bias": [1]}, "logit_bias: "), ({"logit_bias": [["a", "b"]]}, "logit_bias: "),
+                              ({"logit_bias": [[99999, 1]]}, "logit_bias: "), ({"logit_bias": [[1, {}]]}, "logit_bias: "), ({"logit_bias": 3}, "logit_bias: "),
+                              ({"samplers": "k"}, "samplers: "), ({"response_fields": "a"}, "response_fields: "),
+                              ({"t_max_predict_ms": "a"}, "t_max_predict_ms: "), ({"return_tokens": 1}, "return_tokens: "),
+                              ({"temperature": 9}, "temperature: "), ({"input_prefix": "a"}, "input_prefix: ")):
             status, message, kind = self.refused(server, {"prompt": "a", **fields})
             self.assertEqual((status, message[:len(begin)], kind), (400, begin, "invalid_request_error"))
         self.assertEqual(self.refused(server, {"prompt": "word " * 600})[::2], (400, "exceed_context_size_error"))
@@ -317,7 +333,8 @@ class Paths(unittest.TestCase):
         for fields, parts in (({}, ["<PRE>", "Once", "<SUF>", "a king.", "<MID>"]),
                               ({"prompt": "upon"}, ["<PRE>", "Once", "upon", "<SUF>", "a king.", "<MID>"]),
                               ({"input_prefix": "a<MID>"}, ["<PRE>", "a", "<", "MID", ">", "<SUF>", "a king.", "<MID>"]),
-                              ({"input_extra": [{"filename": "f", "text": "One"}, {"text": "Two"}]}, ["One\n", "Two\n", "<PRE>", "Once", "<SUF>", "a king.", "<MID>"])):
+                              ({"input_extra": [{"filename": "f", "text": "One"}, {"text": "Two"}]},
+                               ["One\n", "Two\n", "<PRE>", "Once", "<SUF>", "a king.", "<MID>"])):
             body = {"input_prefix": "Once", "input_suffix": "a king.", **PLAIN, **fields}
             reply = server.post(INFILL, body)
             if "input_prefix" in fields:
@@ -325,8 +342,7 @@ class Paths(unittest.TestCase):
                 parts[1:5] = ["a<MID>"]
             expected = self.expected_gap(server, marks, *parts)
             self.assertEqual(reply["tokens_evaluated"], len(expected))
-            asked = {"prompt": expected, **PLAIN, "logit_bias": []}
-            self.assertEqual(reply["content"], server.post(COMPLETION, asked)["content"])
+            self.assertEqual(reply["content"], server.post(COMPLETION, {"prompt": expected, **PLAIN})["content"])
             *streamed, last = self.stream(server, body, INFILL)
             self.assertEqual("".join(part["content"] for part in streamed), reply["content"])
             self.assertEqual(last["prompt"], reply["prompt"])
@@ -340,7 +356,8 @@ class Paths(unittest.TestCase):
     def test_other_files_have_marks_of_their_own(self):
         marks = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<repo_name>", "<file_sep>"]
         server = self.coder(*marks)
-        body = {"input_prefix": "Once", "input_suffix": "king.", "input_extra": [{"filename": "one.c", "text": "int a;"}, {"filename": "two.c", "text": "int b;"}], "n_predict": 1}
+        files = [{"filename": "one.c", "text": "int a;"}, {"filename": "two.c", "text": "int b;"}]
+        body = {"input_prefix": "Once", "input_suffix": "king.", "input_extra": files, "n_predict": 1}
         reply = server.post(INFILL, body)
         self.assertEqual(reply["tokens_evaluated"], len(self.expected_gap(
             server, marks, "<repo_name>", "repository\n", "<file_sep>", "one.c\nint a;\n", "<file_sep>", "two.c\nint b;\n", "<file_sep>", "file\n\n",
@@ -355,9 +372,11 @@ class Paths(unittest.TestCase):
     def test_gaps_of_editors(self):
         """A request as llama.vim sends it."""
         server = self.coder("<PRE>", "<SUF>", "<MID>", "<EOT>")
-        body = {"id_slot": 0, "input_prefix": "int main() {\n", "input_suffix": "}\n", "input_extra": [{"filename": "a.c", "text": "int a;", "time": 3}], "prompt": "  ret",
-                "n_predict": 8, "stop": [], "n_indent": 2, "top_k": 40, "top_p": 0.9, "stream": False, "samplers": ["top_k", "top_p", "infill"], "cache_prompt": True,
-                "t_max_prompt_ms": 500, "t_max_predict_ms": 500, "response_fields": ["content", "timings/prompt_n", "timings/predicted_ms", "truncated", "tokens_cached"]}
+        files = [{"filename": "a.c", "text": "int a;", "time": 3}]
+        body = {"id_slot": 0, "input_prefix": "int main() {\n", "input_suffix": "}\n", "input_extra": files, "prompt": "  ret", "n_predict": 8, "stop": [],
+                "n_indent": 2, "top_k": 40, "top_p": 0.9, "stream": False, "samplers": ["top_k", "top_p", "infill"], "cache_prompt": True,
+                "t_max_prompt_ms": 500, "t_max_predict_ms": 500,
+                "response_fields": ["content", "timings/prompt_n", "timings/predicted_ms", "truncated", "tokens_cached"]}
         self.assertEqual(set(server.post(INFILL, body)), set(body["response_fields"]))
         self.assertEqual(server.post(INFILL, {**body, "n_predict": 0, "samplers": [], "response_fields": [""]}), {})
 
@@ -394,7 +413,8 @@ class Paths(unittest.TestCase):
         self.assertEqual(chat["stream"], {"type": ["boolean", "null"]})
         self.assertIn("mirostat", chat["mirostat"]["description"])
         for path, names in (("/v1/chat/completions", "messages tools top_p logit_bias seed speculative prediction response_format user"),
-                            ("/v1/completions", "prompt echo max_tokens n_predict"), (COMPLETION, "prompt n_predict samplers return_tokens response_fields top_k"),
+                            ("/v1/completions", "prompt echo max_tokens n_predict"),
+                            (COMPLETION, "prompt n_predict samplers return_tokens response_fields top_k"),
                             (INFILL, "input_prefix input_suffix input_extra prompt n_predict"), ("/api/chat", "messages options format think"),
                             ("/v1/messages", "max_tokens messages system"), ("/v1/responses", "input instructions"), ("/tokenize", "content with_pieces"),
                             ("/detokenize", "tokens special")):

@@ -247,7 +247,8 @@ LONG_PATHS = {
 for action in ("pull", "push", "create", "copy", "embed", "embeddings"):  # not served
     CASES["POST", f"/api/{action}"] = ANY_BODY
 CASES["DELETE", "/api/delete"] = ANY_BODY
-for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation", "/props", "/slots", "/openapi.json", "/api/tags", "/api/ps", "/api/version"):
+for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation", "/props", "/slots", "/openapi.json", "/api/tags",
+              "/api/ps", "/api/version"):
     CASES["GET", known] = ANY_HEAD
 CASES["GET", "/v1/models/*"] = {**ANY_HEAD, **LONG_PATHS}
 
