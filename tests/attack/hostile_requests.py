@@ -8,6 +8,7 @@ import random
 
 ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/completions", "/chat/completions", "/tokenize", "/detokenize", "/v1/models",
              "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/")
+READERS = (*ENDPOINTS[:6], "/completion", "/infill")  # paths that get bodies with other values and other bytes
 BODIES = {
     "/v1/completions": {
         "model": "tales-9m-q8_0", "prompt": "Once upon a time", "max_tokens": 4, "temperature": 0.7, "seed": 3, "n": 1, "top_p": 0.9, "top_k": 5,
@@ -40,6 +41,15 @@ BODIES = {
                      {"role": "tool", "tool_name": "f", "content": "1"}], "think": True, "keep_alive": "5m",
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]},
     "/api/generate": {"model": "tales-9m-q8_0", "prompt": "hi", "system": "short", "stream": False, "options": {"num_predict": 4}, "raw": False},
+    "/completion": {
+        "prompt": ["Once upon", 300, "a time"], "n_predict": 4, "temperature": 0.7, "top_k": 5, "samplers": ["top_k", "temperature"], "n_probs": 2,
+        "stream": True,
+        "logit_bias": [[17, -1], ["there was", False]], "stop": ["end"], "return_tokens": True, "json_schema": {"type": "integer"}, "cache_prompt": True,
+        "response_fields": ["content", "timings/prompt_n"], "t_max_predict_ms": 500, "id_slot": 0},
+    "/infill": {"input_prefix": "int a", "input_suffix": ";", "input_extra": [{"filename": "a.c", "text": "int b;"}], "prompt": " =", "n_predict": 4,
+                "n_indent": 2,
+                "samplers": ["top_k", "infill"], "top_k": 5},
+    "/props": {"default_generation_settings": {}},
     "/apply-template": {"messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function", "function": {"name": "f"}}]},
 }
 NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e-999", "-0", "-0.0", "0.1e1", "1" + "0" * 400, "9" * 40, "-9223372036854775809",
@@ -317,7 +327,7 @@ def make(seed, number):
     if draw.random() < 0.2:
         found = draw.choice((chat, chat, foreign))(draw)
     elif kind < 0.35:
-        path = draw.choice(ENDPOINTS[:6])
+        path = draw.choice(READERS)
         found = Hostile(f"JSON: {path}", post(path, hostile_json(draw, path)))
     elif kind < 0.55:
         found = bomb(draw)
@@ -328,7 +338,7 @@ def make(seed, number):
     elif kind < 0.88:
         found = pipelined(draw)
     elif kind < 0.93:
-        path = draw.choice(ENDPOINTS[:6])
+        path = draw.choice(READERS)
         found = Hostile(f"bytes: {path}", post(path, flipped(draw, json.dumps(BODIES.get(path, BODIES["/tokenize"])).encode())))
     elif kind < 0.97:
         found = framed(draw)

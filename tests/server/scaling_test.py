@@ -171,6 +171,25 @@ CASES = {
         "tokens to go on from": field("context", lambda n: "[" + listed("17", n) + "]", '"prompt":"a",'),
     },
     ("POST", "/api/show"): ANY_BODY,
+    ("POST", "/completion"): {
+        **ANY_BODY,
+        **text_cases(lambda text: {"prompt": text, "n_predict": 1}),
+        **sampling_cases('"prompt":"Once","n_predict":1,'),
+        "prompts": field("prompt", lambda n: "[" + listed('"a"', n) + "]"),
+        "tokens": field("prompt", lambda n: "[" + listed("17", n) + "]"),
+        "tokens and texts": field("prompt", lambda n: "[" + listed('17,"a"', n) + "]"),
+        "biases of texts": field("logit_bias", lambda n: "[" + listed('["a",1]', n) + "]", '"prompt":"Once","n_predict":1,'),
+        "biases of a long text": field("logit_bias", lambda n: '[["' + "a b " * (n // 4) + '",1]]', '"prompt":"Once","n_predict":1,'),
+        "members of a reply": field("response_fields", lambda n: '["' + "timings/" * (n // 8) + '"]', '"prompt":"Once","n_predict":1,'),
+        "members of a schema": field("json_schema", lambda n: "{" + numbered('"x-{}":1', n) + "}", '"prompt":"Once","n_predict":1,'),
+    },
+    ("POST", "/infill"): {
+        **ANY_BODY,
+        **text_cases(lambda text: {"input_prefix": text, "input_suffix": text, "n_predict": 1}),
+        "other files": field("input_extra", lambda n: "[" + listed('{"text":"a"}', n) + "]", '"input_prefix":"a","input_suffix":"b","n_predict":1,'),
+        "a long file": field("input_extra", lambda n: '[{"text":"' + "a b " * (n // 4) + '"}]', '"input_prefix":"a","input_suffix":"b","n_predict":1,'),
+    },
+    ("POST", "/props"): ANY_BODY,
     ("POST", "/v1/messages"): {
         **ANY_BODY,
         "a long message": lambda n: json.dumps({"messages": [{"role": "user", "content": "a b " * (n // 4)}], "max_tokens": 1}),
@@ -228,7 +247,8 @@ LONG_PATHS = {
 for action in ("pull", "push", "create", "copy", "embed", "embeddings"):  # not served
     CASES["POST", f"/api/{action}"] = ANY_BODY
 CASES["DELETE", "/api/delete"] = ANY_BODY
-for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation", "/api/tags", "/api/ps", "/api/version"):
+for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation", "/props", "/slots", "/openapi.json", "/api/tags",
+              "/api/ps", "/api/version"):
     CASES["GET", known] = ANY_HEAD
 CASES["GET", "/v1/models/*"] = {**ANY_HEAD, **LONG_PATHS}
 
@@ -327,6 +347,10 @@ class Endpoints(unittest.TestCase):
 
     def test_ollama(self):
         for path in ("/api/chat", "/api/generate", "/api/show"):
+            self.bodies(path)
+
+    def test_llama_cpp(self):
+        for path in ("/completion", "/infill", "/props"):
             self.bodies(path)
 
     def test_messages_and_responses(self):

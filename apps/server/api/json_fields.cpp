@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "config/nearest_name.h"
 
@@ -21,7 +22,41 @@ const char* Wanted(Json::value_t kind) {
                                          : "is not an object; give one";
 }
 
+thread_local FieldNotes* notes_of_thread = nullptr;
+
 }  // namespace
+
+FieldNotes::FieldNotes() : outer_(std::exchange(notes_of_thread, this)) {}
+
+FieldNotes::~FieldNotes() {
+  notes_of_thread = outer_;
+}
+
+FieldNotes* FieldNotes::OfThread() {
+  return notes_of_thread;
+}
+
+// A name that was only looked for may have a kind later.
+void FieldNotes::Add(FieldNote note) {
+  const auto known = std::find_if(notes_.begin(), notes_.end(),
+                                  [&note](const FieldNote& old) { return old.name == note.name; });
+  if (known == notes_.end())
+    notes_.push_back(std::move(note));
+  else if (known->kind == Json::value_t::null && note.kind != Json::value_t::null)
+    *known = std::move(note);
+}
+
+void JsonFields::Note(const Names& names, Json::value_t kind, double least, double most) const {
+  FieldNotes* const notes = FieldNotes::OfThread();
+  if (notes == nullptr || !prefix_.empty()) return;
+  const std::string first(*names.begin());
+  for (const std::string_view name : names)
+    notes->Add({.name = std::string(name),
+                .kind = kind,
+                .least = least,
+                .most = most,
+                .same_as = name == first ? "" : first});
+}
 
 void JsonFields::Refuse(ApiError error) {
   if (!failed()) error_ = std::move(error);
@@ -33,6 +68,7 @@ void JsonFields::Bad(std::string_view name, std::string_view why, std::string co
 
 const Json* JsonFields::Find(std::string_view name) {
   known_.push_back(name);
+  Note(name, Json::value_t::null);
   if (failed()) return nullptr;
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
@@ -63,13 +99,16 @@ std::optional<double> JsonFields::ReadNumber(std::string_view name, double least
 }
 
 const Json* JsonFields::ReadKind(std::string_view name, Json::value_t kind) {
+  Note(name, kind);
   const Json* const value = Find(name);
   if (value == nullptr || value->type() == kind) return value;
   Bad(name, fmt::format("{} {}", Shown(*value), Wanted(kind)));
   return nullptr;
 }
 
-const Json* JsonFields::FindForeign(std::string_view name) {
+const Json* JsonFields::FindForeign(std::string_view name, std::string_view about) {
+  if (FieldNotes* const notes = FieldNotes::OfThread(); notes != nullptr && prefix_.empty())
+    notes->Add({.name = std::string(name), .foreign = true, .about = std::string(about)});
   const Json* const value = Find(name);
   known_.pop_back();
   foreign_.push_back(name);

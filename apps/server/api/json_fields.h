@@ -22,6 +22,35 @@ namespace foretoken::server {
 
 using Json = nlohmann::json;
 
+// What a reader asks for under a name.
+struct FieldNote {
+  std::string name;
+  Json::value_t kind = Json::value_t::null;  // null: values of several kinds
+  double least = 0, most = 0;                // of numbers
+  std::string same_as;                       // the name of the field of which this is another name
+  bool foreign = false;                      // see FindForeign
+  std::string about;
+};
+
+// While it lives, the thread's JsonFields without a prefix note in it what their readers ask for, each
+// name once. A document of a body is so made by its reader, from a body that is empty.
+class FieldNotes {
+ public:
+  FieldNotes();
+  ~FieldNotes();
+  FieldNotes(const FieldNotes&) = delete;
+  FieldNotes& operator=(const FieldNotes&) = delete;
+
+  void Add(FieldNote note);
+  const std::vector<FieldNote>& all() const { return notes_; }
+
+  static FieldNotes* OfThread();  // null: there are none
+
+ private:
+  FieldNotes* const outer_;
+  std::vector<FieldNote> notes_;
+};
+
 class JsonFields {
  public:
   // `object` and `error` must outlive this object, and names must outlive the readers. prefix: for
@@ -52,6 +81,8 @@ class JsonFields {
   // `out`: T or optional<T>. True: the field was given.
   template <typename T>
   bool Integer(const Names& names, std::int64_t least, std::int64_t most, T& out) {
+    Note(names, Json::value_t::number_integer, static_cast<double>(least),
+         static_cast<double>(most));
     const auto value = Agreed<std::int64_t>(
         names, [&](std::string_view name) { return ReadInteger(name, least, most); });
     if (value) out = static_cast<int>(*value);
@@ -59,6 +90,7 @@ class JsonFields {
   }
   template <typename T>
   bool Number(const Names& names, double least, double most, T& out) {
+    Note(names, Json::value_t::number_float, least, most);
     const auto value =
         Agreed<double>(names, [&](std::string_view name) { return ReadNumber(name, least, most); });
     if (value) out = static_cast<float>(*value);
@@ -71,6 +103,7 @@ class JsonFields {
     return value != nullptr;
   }
   bool Text(const Names& names, std::string& out) {
+    Note(names, Json::value_t::string);
     const auto value = Agreed<std::string>(names, [&](std::string_view name) {
       const Json* const text = ReadKind(name, Json::value_t::string);
       return text != nullptr ? std::optional(text->get<std::string>()) : std::nullopt;
@@ -81,8 +114,9 @@ class JsonFields {
   // Null if it is absent; an error if it has another type.
   const Json* Object(std::string_view name) { return ReadKind(name, Json::value_t::object); }
 
-  // A field of other servers: known, but not suggested for a mistyped name.
-  const Json* FindForeign(std::string_view name);
+  // A field of other servers: known, but not suggested for a mistyped name. about: what becomes of it,
+  // for documents.
+  const Json* FindForeign(std::string_view name, std::string_view about = {});
   // Reports the first field that nobody asked for; of the first few, one whose name is near to a
   // known one.
   void Finish();
@@ -117,6 +151,7 @@ class JsonFields {
   std::string_view Nearest(const std::string& name) const;
   void BadName(const std::string& name);
   const Json* ReadKind(std::string_view name, Json::value_t kind);
+  void Note(const Names& names, Json::value_t kind, double least = 0, double most = 0) const;
 
   const Json& object_;
   const std::string prefix_;

@@ -13,9 +13,11 @@ HttpResponse ChatCompletions(Service& service, const HttpRequest& request, LogLi
 
 }  // namespace
 
-extern const Route kChatCompletionsRoute = {.method = "POST",
-                                            .path = "/v1/chat/completions",
-                                            .about = "OpenAI's chats, below",
-                                            .handle = ChatCompletions};
+extern const Route kChatCompletionsRoute = {
+    .method = "POST",
+    .path = "/v1/chat/completions",
+    .about = "OpenAI's chats, below",
+    .handle = ChatCompletions,
+    .reads = [](const ModelLimits& limits) { return MissingField(ParseChatCall("{}", limits)); }};
 
 }  // namespace foretoken::server

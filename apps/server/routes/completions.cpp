@@ -16,6 +16,9 @@ HttpResponse Completions(Service& service, const HttpRequest& request, LogLine& 
 extern const Route kCompletionsRoute = {.method = "POST",
                                         .path = "/v1/completions",
                                         .about = "OpenAI's completions, below",
-                                        .handle = Completions};
+                                        .handle = Completions,
+                                        .reads = [](const ModelLimits& limits) {
+                                          return MissingField(ParseCompletionCall("{}", limits));
+                                        }};
 
 }  // namespace foretoken::server

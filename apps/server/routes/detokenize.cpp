@@ -32,6 +32,9 @@ extern const Route kDetokenizeRoute = {
     .method = "POST",
     .path = "/detokenize",
     .about = "`tokens`, `special` -> `content`; at most 8 MiB of text",
-    .handle = Detokenize};
+    .handle = Detokenize,
+    .reads = [](const ModelLimits& limits) {
+      return MissingField(ParseDetokenizeCall("{}", limits));
+    }};
 
 }  // namespace foretoken::server

@@ -30,12 +30,18 @@ extern const Route kMessagesRoute = {.method = "POST",
                                      .path = "/v1/messages",
                                      .about = "Anthropic's Messages, below",
                                      .handle = Message,
-                                     .refusal = AnthropicErrorJson};
+                                     .refusal = AnthropicErrorJson,
+                                     .reads = [](const ModelLimits& limits) {
+                                       return MissingField(ParseMessagesCall("{}", limits, false));
+                                     }};
 extern const Route kCountTokensRoute = {
     .method = "POST",
     .path = "/v1/messages/count_tokens",
     .about = "Anthropic's: the body of a message -> `input_tokens`",
     .handle = CountTokens,
-    .refusal = AnthropicErrorJson};
+    .refusal = AnthropicErrorJson,
+    .reads = [](const ModelLimits& limits) {
+      return MissingField(ParseMessagesCall("{}", limits, true));
+    }};
 
 }  // namespace foretoken::server

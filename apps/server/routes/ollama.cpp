@@ -91,16 +91,22 @@ constexpr Route NotHere(const char* method, const char* path) {
 
 }  // namespace
 
-extern const Route kOllamaChatRoute = {.method = "POST",
-                                       .path = "/api/chat",
-                                       .about = "Ollama's chats, below",
-                                       .handle = OllamaChat,
-                                       .refusal = OllamaErrorJson};
-extern const Route kOllamaGenerateRoute = {.method = "POST",
-                                           .path = "/api/generate",
-                                           .about = "Ollama's completions, below",
-                                           .handle = OllamaGenerate,
-                                           .refusal = OllamaErrorJson};
+extern const Route kOllamaChatRoute = {
+    .method = "POST",
+    .path = "/api/chat",
+    .about = "Ollama's chats, below",
+    .handle = OllamaChat,
+    .refusal = OllamaErrorJson,
+    .reads = [](const ModelLimits& limits) { return MissingField(ParseOllamaChat("{}", limits)); }};
+extern const Route kOllamaGenerateRoute = {
+    .method = "POST",
+    .path = "/api/generate",
+    .about = "Ollama's completions, below",
+    .handle = OllamaGenerate,
+    .refusal = OllamaErrorJson,
+    .reads = [](const ModelLimits& limits) {
+      return MissingField(ParseOllamaGenerate("{}", limits, true));
+    }};
 extern const Route kOllamaTagsRoute = {.method = "GET",
                                        .path = "/api/tags",
                                        .about = "Ollama's list of models: the one there is",
@@ -115,7 +121,11 @@ extern const Route kOllamaShowRoute = {.method = "POST",
                                        .path = "/api/show",
                                        .about = "Ollama's description of the model",
                                        .handle = OllamaShow,
-                                       .refusal = OllamaErrorJson};
+                                       .refusal = OllamaErrorJson,
+                                       .reads = [](const ModelLimits& limits) {
+                                         static_cast<void>(CheckOllamaShow("{}", limits));
+                                         return std::string();
+                                       }};
 extern const Route kOllamaVersionRoute = {.method = "GET",
                                           .path = "/api/version",
                                           .about = "the version, for clients of Ollama",

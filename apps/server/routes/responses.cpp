@@ -22,6 +22,10 @@ HttpResponse CreateResponse(Service& service, const HttpRequest& request, LogLin
 extern const Route kResponsesRoute = {.method = "POST",
                                       .path = "/v1/responses",
                                       .about = "OpenAI's responses, below",
-                                      .handle = CreateResponse};
+                                      .handle = CreateResponse,
+                                      .reads = [](const ModelLimits& limits) {
+                                        std::string echo;
+                                        return MissingField(ParseResponsesCall("{}", limits, echo));
+                                      }};
 
 }  // namespace foretoken::server

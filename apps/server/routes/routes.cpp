@@ -11,6 +11,8 @@ extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute
 extern const Route kOllamaChatRoute, kOllamaCopyRoute, kOllamaCreateRoute, kOllamaDeleteRoute,
     kOllamaEmbedRoute, kOllamaEmbeddingsRoute, kOllamaGenerateRoute, kOllamaPsRoute,
     kOllamaPullRoute, kOllamaPushRoute, kOllamaShowRoute, kOllamaTagsRoute, kOllamaVersionRoute;
+extern const Route kInfillRoute, kLlamaCppCompletionRoute, kOpenApiRoute, kPropsRoute,
+    kSetPropsRoute, kSlotsRoute;
 
 std::span<const Route* const> Routes() {
   static constexpr std::array kRoutes = {&kCompletionsRoute,
@@ -26,6 +28,12 @@ std::span<const Route* const> Routes() {
                                          &kTokenizeRoute,
                                          &kDetokenizeRoute,
                                          &kApplyTemplateRoute,
+                                         &kLlamaCppCompletionRoute,
+                                         &kInfillRoute,
+                                         &kPropsRoute,
+                                         &kSetPropsRoute,
+                                         &kSlotsRoute,
+                                         &kOpenApiRoute,
                                          &kMetricsRoute,
                                          &kOllamaChatRoute,
                                          &kOllamaGenerateRoute,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "server/net/http.h"
 #include "server/service.h"
@@ -20,7 +21,16 @@ struct Route {
   bool always = false;  // answered even while the server refuses everything else
   // The body of an error before `handle` is asked. Null: OpenAI's.
   std::string (*refusal)(const ApiError& error) = nullptr;
+  // Reads an empty body of it, so that FieldNotes has its fields. Returns one that must be there, or
+  // "". Null: it has no body, or one without fields.
+  std::string (*reads)(const ModelLimits& limits) = nullptr;
 };
+
+// For Route::reads.
+template <typename T>
+std::string MissingField(const Parsed<T>& of_empty) {
+  return of_empty ? std::string() : of_empty.error().param;
+}
 
 // In the order of the documents.
 std::span<const Route* const> Routes();

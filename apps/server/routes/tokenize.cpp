@@ -67,7 +67,10 @@ extern const Route kTokenizeRoute = {
         "`content` (or `prompt`), `add_special`, `parse_special`, or the `messages` of a chat, "
         "`add_generation_prompt`, `tools`, `chat_template_kwargs`; `with_pieces` -> `tokens`: ids, "
         "or `{id, piece}`",
-    .handle = Tokenize};
+    .handle = Tokenize,
+    .reads = [](const ModelLimits& limits) {
+      return MissingField(ParseTokenizeCall("{}", limits));
+    }};
 
 extern const Route kApplyTemplateRoute = {
     .method = "POST",
@@ -75,6 +78,10 @@ extern const Route kApplyTemplateRoute = {
     .about =
         "llama.cpp's: the `messages` of a chat, `add_generation_prompt`, `tools`, "
         "`chat_template_kwargs` -> `prompt`, the text that the template writes",
-    .handle = ApplyTemplate};
+    .handle = ApplyTemplate,
+    .reads = [](const ModelLimits& limits) {
+      static_cast<void>(ParseTokenizeCall("{}", limits));
+      return std::string("messages");
+    }};
 
 }  // namespace foretoken::server
