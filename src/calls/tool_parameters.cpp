@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -13,6 +14,66 @@ namespace foretoken::calls {
 
 using grammar::JsonNode;
 using grammar::JsonTree;
+
+namespace {
+
+constexpr int kMostSteps = 8;  // from reference to reference, and of alternatives in alternatives
+
+// Where the references of a schema within the tool's lead.
+int Followed(const JsonTree& tree, int schema) {
+  for (int step = 0; step < kMostSteps; ++step) {
+    const int ref = tree.Find(schema, "$ref");
+    if (ref < 0 || !tree[ref].text.starts_with('#')) break;
+    const int target = tree.Resolve(std::string_view(tree[ref].text).substr(1));
+    if (target < 0) break;
+    schema = target;
+  }
+  return schema;
+}
+
+bool IsText(const JsonTree& tree, int value) {
+  return tree[value].kind == JsonNode::Kind::kString;
+}
+
+// Whether a value of the schema may be a text; true where the schema does not tell.
+bool MayBeText(const JsonTree& tree, int schema, int depth = 0) {
+  schema = Followed(tree, schema);
+  if (depth > kMostSteps) return true;
+  const auto any = [&](int list, const auto& holds) {
+    const std::vector<int>& all = tree[list].children;
+    return std::any_of(all.begin(), all.end(), holds);
+  };
+  if (const int type = tree.Find(schema, "type"); type >= 0)
+    return IsText(tree, type) ? tree[type].text == "string"
+                              : any(type, [&](int name) { return tree[name].text == "string"; });
+  if (const int value = tree.Find(schema, "const"); value >= 0) return IsText(tree, value);
+  if (const int values = tree.Find(schema, "enum"); values >= 0)
+    return any(values, [&](int value) { return IsText(tree, value); });
+  for (const char* const key : {"anyOf", "oneOf"})
+    if (const int ways = tree.Find(schema, key); ways >= 0)
+      return any(ways, [&](int way) { return MayBeText(tree, way, depth + 1); });
+  return tree.Find(schema, "properties") < 0 && tree.Find(schema, "items") < 0;
+}
+
+// The bytes of definitions that are copied for the parameters of a tool.
+constexpr std::size_t kMostCopied = std::size_t{1} << 20;
+
+// A parameter's schema with the definitions of the tool's, where it may refer to them. `room`: bytes
+// that may still be copied; without it, what it refers to is not found.
+std::string SchemaOf(const JsonTree& tree, int schema, std::size_t& room) {
+  std::string text = tree.Compact(schema);
+  if (!text.starts_with('{') || text.find("\"$ref\"") == text.npos) return text;
+  for (const char* const key : {"$defs", "definitions"})
+    if (const int all = tree.Find(JsonTree::kRoot, key);
+        room > 0 && all >= 0 && tree.Find(schema, key) < 0) {
+      const std::string definitions = fmt::format("\"{}\":{},", key, tree.Compact(all));
+      text.insert(1, definitions);
+      room -= std::min(room, definitions.size());
+    }
+  return text;
+}
+
+}  // namespace
 
 std::vector<Parameter> ParametersOf(const Tool& tool) {
   std::vector<Parameter> parameters;
@@ -25,14 +86,13 @@ std::vector<Parameter> ParametersOf(const Tool& tool) {
   if (required >= 0)
     for (const int name : (*tree)[required].children) needed.insert((*tree)[name].text);
   const JsonNode& all = (*tree)[properties];
+  std::size_t room = kMostCopied;
   for (std::size_t i = 0; i < all.keys.size(); ++i) {
-    const int type = tree->Find(all.children[i], "type");
-    Parameter parameter{.name = all.keys[i], .schema = tree->Compact(all.children[i])};
-    if (type >= 0)
-      parameter.is_text =
-          (*tree)[type].kind != JsonNode::Kind::kString || (*tree)[type].text == "string";
-    parameter.required = needed.contains(parameter.name);
-    parameters.push_back(std::move(parameter));
+    const int schema = Followed(*tree, all.children[i]);
+    parameters.push_back({.name = all.keys[i],
+                          .schema = SchemaOf(*tree, schema, room),
+                          .is_text = MayBeText(*tree, schema),
+                          .required = needed.contains(all.keys[i])});
   }
   return parameters;
 }
