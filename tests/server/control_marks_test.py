@@ -143,6 +143,30 @@ class ControlMarks(unittest.TestCase):
         bias[ids["[THINK]"]] = -100
         self.assertEqual(list(self.both(server, body)), ["tool_calls"])
 
+    def test_a_budget_ends_a_thought(self):
+        for name, (template, marks) in THINKERS.items():
+            server, ids = self.serve("{# " + " ".join(marks) + " #}" + template, marks)
+            begun, _ = self.serve("{# " + " ".join(marks) + " #}" + template + marks[0], marks)
+            drafting, _ = self.serve(template + marks[0] + "{# " + marks[1] + " #}", marks, "--spec-type", "ngram", "--lookahead", "fixed")
+            for budget in (0, 1, 20):
+                body = {"messages": [MESSAGE], "thinking_budget_tokens": budget, "temperature": 1, "max_tokens": 60, "logit_bias": {ids[marks[1]]: -100}}
+                answer = self.both(begun, body)
+                with self.subTest(marks=name, budget=budget):
+                    tokens = server.post("/tokenize", {"content": answer.get("reasoning_content", "")})["tokens"]
+                    self.assertLessEqual(len(tokens), budget + 2)  # a text of its own may begin otherwise
+                    self.assertTrue(answer["content"])
+                    self.assertTrue(answer.get("reasoning_content") or budget < 20)
+                    self.assertEqual(self.both(drafting, body), answer)
+                    # An answer that begins with a thought itself.
+                    grammar = f"root ::= <[{ids[marks[0]]}]> [a-z ]* <[{ids[marks[1]]}]> [A-Z]"
+                    own = self.both(server, {**body, "grammar": grammar})
+                    self.assertRegex(own["content"], "^[A-Z]$")
+                    tokens = server.post("/tokenize", {"content": own.get("reasoning_content", "")})["tokens"]
+                    self.assertLessEqual(len(tokens), budget + 2)
+        plain, _ = self.serve(FORMS["hermes"][0], [])
+        reply = plain.post(CHATS, {"messages": [MESSAGE], "thinking_budget_tokens": 4, "max_tokens": 4})
+        self.assertIn("thinking_budget_tokens", str(reply["notices"]))
+
     def test_thoughts_stand_between_control_tokens(self):
         for name, (template, marks) in THINKERS.items():
             server, ids = self.serve(template, marks)

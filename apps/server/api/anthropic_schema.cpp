@@ -261,6 +261,8 @@ class MessagesReader {
       chat_.Put("reasoning_effort", "\"none\"");
     else if (effort.is_string())
       chat_.Put("reasoning_effort", effort == "max" ? "\"xhigh\"" : OneLine(effort));
+    const Json budget = thinking != nullptr ? thinking->value("budget_tokens", Json()) : Json();
+    if (budget.is_number_integer()) chat_.Put("thinking_budget_tokens", OneLine(budget));
     const Json format = config != nullptr ? config->value("format", Json()) : Json();
     if (format.is_null()) return;
     if (!format.is_object() || format.value("type", Json()) != "json_schema")

@@ -88,7 +88,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"verbose", kNotice, "[false]", kNotReturned},
     {"backend_sampling", kSilent},
     {"thinking_forced_open", kNotice, "[false]", kNoThinking, Place::kChats},
-    {"thinking_budget_tokens", kNotice, "[-1]", kNoThinking, Place::kChats},
     {"parse_tool_calls", kSilent, "[]", "", Place::kChats},
     // vLLM: fields about the text.
     {"use_beam_search", kRefuse, "[false]",
@@ -133,7 +132,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"stream_interval", kNotice, "[1]", "a part is sent for each round"},
     {"guided_decoding_backend", kNotice, "[]", "there is one; it changes nothing"},
     {"include_reasoning", kSilent, "[]", "", Place::kChats},
-    {"thinking_token_budget", kNotice, "[]", kNoThinking, Place::kChats},
     // SGLang, and Hugging Face.
     {"no_stop_trim", kRefuse, "[false]", "stop texts are cut off; leave it out"},
     {"stop_regex", kRefuse, "[]", "only texts stop; use stop"},

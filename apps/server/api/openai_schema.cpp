@@ -119,6 +119,11 @@ class CallReader {
       fields_.Bad("reasoning_format",
                   fmt::format("'{}' is not a form; use auto, deepseek or none", Shown(format, 32)));
     call_.divides_thoughts = format != "none";
+    int budget = -1;  // none
+    if (fields_.Integer({"thinking_budget_tokens", "thinking_token_budget"}, -1, kMaxTokens,
+                        budget) &&
+        budget >= 0)
+      call_.thought_budget = budget;
     if (!fields_.Text("reasoning_effort", effort)) return;
     constexpr std::array<std::string_view, 6> kEfforts = {"none",   "minimal", "low",
                                                           "medium", "high",    "xhigh"};

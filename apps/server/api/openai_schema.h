@@ -59,6 +59,7 @@ struct GenerationCall {
   bool trace = false;  // speculative.trace
   // Chats: whether what the model thinks is apart from its answer (reasoning_format).
   bool divides_thoughts = true;
+  std::optional<int> thought_budget;  // tokens that a thought may take
   // For the reply: fields that are accepted without effect.
   std::vector<std::string> notices;
 };

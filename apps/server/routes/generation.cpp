@@ -15,6 +15,7 @@
 #include "server/net/client_address.h"
 #include "server/router.h"
 #include "server/routes/answer.h"
+#include "server/routes/thought_budget.h"
 #include "settings/option_flags.h"
 
 namespace foretoken::server {
@@ -106,6 +107,18 @@ std::size_t BytesOf(const PreparedRequest& prepared) {
   return bytes;
 }
 
+void BoundThought(const Service& service, const Prompt& prompt, bool begun, GenerationCall& call) {
+  const ModelCalls& model = service.model_calls;
+  if (!begun && !model.thinks)
+    call.notices.emplace_back(
+        "thinking_budget_tokens: the chat template speaks of no thoughts; it changes nothing");
+  else
+    call.request.sampling.processors.push_back(ThoughtBudget(
+        service.engine, *model.thoughts,
+        {.prompt = std::get<std::vector<std::int32_t>>(prompt).size(), .begun = begun},
+        *call.thought_budget));
+}
+
 // Where the template has written the beginning of a thought, answers follow their grammar behind it.
 // An answer that may call tools may begin with a thought, too.
 void LeaveRoomForThought(const Service& service, const Prompt& prompt, GenerationCall& call,
@@ -117,6 +130,7 @@ void LeaveRoomForThought(const Service& service, const Prompt& prompt, Generatio
   frame.answers->begun =
       call.add_generation_prompt &&
       calls::EndsInThought(service.engine.Detokenize(tokens, true), *model.thoughts);
+  if (call.thought_budget) BoundThought(service, prompt, frame.answers->begun, call);
   std::string& grammar = call.request.sampling.grammar;
   const bool whole = model.format != nullptr && model.format->whole;
   if (grammar.empty() || whole) return;
