@@ -11,15 +11,18 @@ extern const CallFormat kHermesFormat, kNemotronFormat, kLlamaFormat, kMistralLi
     kGraniteFormat, kPhiFormat, kCommandFormat;
 extern const CallFormat kTaggedFormat, kSeedFormat, kMiniMaxFormat, kGlmFormat, kDsmlFormat;
 extern const CallFormat kDeepSeekFormat, kDeepSeekBareFormat, kKimiFormat, kMistralFormat;
-extern const CallFormat kHarmonyFormat;
+extern const CallFormat kHarmonyFormat, kLfmListFormat;
+extern const CallFormat kLfmFormat, kPythonFormat, kGemmaFormat, kFunctionGemmaFormat;
 
 namespace {
 
 constexpr std::array kRows = {
-    &kHermesFormat,       &kTaggedFormat,  &kNemotronFormat, &kLlamaFormat,       &kDeepSeekFormat,
-    &kDeepSeekBareFormat, &kKimiFormat,    &kMistralFormat,  &kMistralListFormat, &kGraniteFormat,
-    &kPhiFormat,          &kCommandFormat, &kHarmonyFormat,  &kSeedFormat,        &kMiniMaxFormat,
-    &kGlmFormat,          &kDsmlFormat};
+    &kHermesFormat,      &kTaggedFormat,       &kNemotronFormat, &kLlamaFormat,
+    &kDeepSeekFormat,    &kDeepSeekBareFormat, &kKimiFormat,     &kMistralFormat,
+    &kMistralListFormat, &kGraniteFormat,      &kPhiFormat,      &kCommandFormat,
+    &kHarmonyFormat,     &kSeedFormat,         &kMiniMaxFormat,  &kGlmFormat,
+    &kDsmlFormat,        &kLfmFormat,          &kLfmListFormat,  &kPythonFormat,
+    &kGemmaFormat,       &kFunctionGemmaFormat};
 
 }  // namespace
 
@@ -45,10 +48,12 @@ std::string ProbeCallsJson() {
 const CallFormat* FormatOf(std::string_view conversation) {
   // Tags of functions stand inside of the marks of other forms.
   for (const CallFormat* const row :
-       {&kHarmonyFormat, &kDeepSeekFormat, &kDeepSeekBareFormat, &kKimiFormat, &kMistralFormat,
-        &kMistralListFormat, &kGraniteFormat, &kPhiFormat, &kCommandFormat, &kSeedFormat,
-        &kMiniMaxFormat, &kDsmlFormat, &kTaggedFormat, &kGlmFormat, &kNemotronFormat,
-        &kHermesFormat, &kLlamaFormat})
+       {&kLfmListFormat, &kLfmFormat,     &kGemmaFormat,       &kFunctionGemmaFormat,
+        &kPythonFormat,  &kHarmonyFormat, &kDeepSeekFormat,    &kDeepSeekBareFormat,
+        &kKimiFormat,    &kMistralFormat, &kMistralListFormat, &kGraniteFormat,
+        &kPhiFormat,     &kCommandFormat, &kSeedFormat,        &kMiniMaxFormat,
+        &kDsmlFormat,    &kTaggedFormat,  &kGlmFormat,         &kNemotronFormat,
+        &kHermesFormat,  &kLlamaFormat})
     if (row->wrote(conversation)) return row;
   return nullptr;
 }

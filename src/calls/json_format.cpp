@@ -219,6 +219,8 @@ constexpr JsonSyntax kMistralList = {
     .shape = JsonShape::kList,
     .arguments = "arguments",
     .behind = R"gbnf(("," sp "\"id\":" sp "\"" [a-zA-Z0-9]{9} "\"")?)gbnf"};
+constexpr JsonSyntax kLfmList = {"<|tool_call_start|>", "<|tool_call_end|>", JsonShape::kList,
+                                 "arguments"};
 constexpr JsonSyntax kGranite = {"<|tool_call|>", "", JsonShape::kList, "arguments"};
 constexpr JsonSyntax kPhi = {"<|tool_call|>", "<|/tool_call|>", JsonShape::kEither, "arguments"};
 constexpr JsonSyntax kCommand = {
@@ -259,6 +261,13 @@ extern const CallFormat kMistralListFormat = {
         },
     .reader = ReaderOf<kMistralList>,
     .grammar = GrammarOf<kMistralList>};
+
+extern const CallFormat kLfmListFormat = {
+    .name = "lfm2-list",
+    .help = "a JSON list between <|tool_call_start|> and <|tool_call_end|>: LFM2",
+    .wrote = [](std::string_view text) { return Has(text, "<|tool_call_start|>[{"); },
+    .reader = ReaderOf<kLfmList>,
+    .grammar = GrammarOf<kLfmList>};
 
 // Its template leaves calls out of the conversation, but tells the model of the mark.
 extern const CallFormat kGraniteFormat = {
