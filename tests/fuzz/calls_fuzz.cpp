@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of calls get any answer, in pieces of any size: the parts are those of the whole answer. Grammars get
-// any name and schema of a tool.
+// Readers of calls get any answer, in pieces of any size: the parts are those of the whole answer, and have no
+// bytes that mark control tokens. Grammars get any name and schema of a tool.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/control_text.h"
 #include "calls/call_format.h"
+#include "calls/thought.h"
 
 namespace {
 
@@ -15,21 +17,70 @@ using foretoken::calls::Add;
 using foretoken::calls::AnswerPart;
 using foretoken::calls::CallFormat;
 using foretoken::calls::CallFormats;
+using foretoken::calls::ControlTokens;
 using foretoken::calls::Tool;
 
-std::vector<AnswerPart> Read(const CallFormat& format, const std::vector<Tool>& tools,
-                             std::string_view answer, std::size_t piece) {
-  const auto reader = format.reader(tools, {});
+// The marks of forms as control tokens, or as text.
+const ControlTokens& Control(bool any) {
+  static const ControlTokens none;
+  static const ControlTokens all = [] {
+    ControlTokens control;
+    std::int32_t token = 0;
+    for (const char* const mark : {"<tool_call>",
+                                   "</tool_call>",
+                                   "[TOOL_CALLS]",
+                                   "[ARGS]",
+                                   "[CALL_ID]",
+                                   "<|tool_call_start|>",
+                                   "<|tool_call_end|>",
+                                   "<|tool_call>",
+                                   "<tool_call|>",
+                                   "<|\"|>",
+                                   "<escape>",
+                                   "<|channel|>",
+                                   "<|message|>",
+                                   "<|start|>",
+                                   "<|end|>",
+                                   "<｜tool▁calls▁begin｜>",
+                                   "<｜tool▁call▁begin｜>",
+                                   "<｜tool▁sep｜>",
+                                   "<｜tool▁call▁end｜>",
+                                   "｜DSML｜",
+                                   "<think>",
+                                   "</think>",
+                                   "<arg_key>",
+                                   "<arg_value>",
+                                   "</arg_value>",
+                                   "<|tool_call_begin|>",
+                                   "<|START_ACTION|>"})
+      control.Add(mark, token++);
+    return control;
+  }();
+  return any ? all : none;
+}
+
+// How the answer is read: the form, and whether marks are control tokens.
+struct Reading {
+  const CallFormat& format;
+  const std::vector<Tool>& tools;
+  bool control;
+};
+
+std::vector<AnswerPart> Read(const Reading& reading, std::string_view answer, std::size_t piece) {
+  const ControlTokens& control = Control(reading.control);
+  foretoken::calls::AnswerReader reader(
+      {.thoughts = reading.format.whole ? nullptr : &foretoken::kThoughtMarks.front()}, control,
+      reading.format.reader(reading.tools, control));
   std::vector<AnswerPart> all, parts;
   const auto take = [&] {
     for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
     parts.clear();
   };
   for (std::size_t i = 0; i < answer.size(); i += piece) {
-    reader->Read(answer.substr(i, piece), parts);
+    reader.Read(answer.substr(i, piece), parts);
     take();
   }
-  reader->End(parts);
+  reader.End(parts);
   take();
   return all;
 }
@@ -47,10 +98,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       {std::string(text.substr(0, name)), std::string(text.substr(name))}};
   if (data[1] % 4 == 0) {
     const bool readable = !tools[1].name.empty() && name < 64;
-    if (readable) (void)format.grammar({.tools = tools, .required = data[1] % 8 == 0});
+    if (readable)
+      (void)format.grammar({.tools = tools, .required = data[1] % 8 == 0},
+                           Control(data[1] & 0x20u));
     return 0;
   }
-  if (Read(format, tools, text, text.size() + 1) != Read(format, tools, text, 1 + data[1] % 16u))
-    std::abort();
+  const Reading reading = {format, tools, (data[1] & 0x20u) != 0};
+  const std::vector<AnswerPart> parts = Read(reading, text, text.size() + 1);
+  if (parts != Read(reading, text, 1 + data[1] % 16u)) std::abort();
+  for (const AnswerPart& part : parts)
+    if (part.text.find_first_of("\xFF\xFE") != part.text.npos) std::abort();
   return 0;
 }

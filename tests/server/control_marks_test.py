@@ -43,6 +43,14 @@ FORMS = {
         BEGIN + "{{ m.content }}{% for c in m.tool_calls or [] %}<|tool_calls_section_begin|><|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>"
         "{{ c.function.arguments | tojson }}<|tool_call_end|><|tool_calls_section_end|>{% endfor %}{{ m.tool_call_id or '' }}\n" + END,
         ["<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|tool_calls_section_end|>"]),
+    "lfm2": (
+        BEGIN + "{{ m.content }}{% for c in m.tool_calls or [] %}<|tool_call_start|>[{{ c.function.name }}({% for k, v in c.function.arguments | items %}"
+        "{{ k }}='{{ v }}'{% endfor %})]<|tool_call_end|>{% endfor %}\n" + END,
+        ["<|tool_call_start|>", "<|tool_call_end|>"]),
+    "gemma": (
+        BEGIN + "{{ m.content }}{% for c in m.tool_calls or [] %}<|tool_call>call:{{ c.function.name }}{{ '{' }}{% for k, v in c.function.arguments | items %}"
+        "{{ k }}:<|\"|>{{ v }}<|\"|>{% endfor %}}<tool_call|>{% endfor %}\n" + END,
+        ["<|tool_call>", "<tool_call|>", "<|\"|>"]),
     "hermes": (
         BEGIN + "{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}\n" + END,
         ["<tool_call>", "</tool_call>"]),
