@@ -133,7 +133,9 @@ ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) 
           .any_name = options.any_model,
           .vocabulary_size = engine.target.vocabulary_size,
           .method = engine.method,
-          .max_choices = requests.capacity()};
+          .max_choices = requests.capacity(),
+          .embedding_size = engine.target.embedding_size,
+          .pooling = engine.pooling};
 }
 
 // Whether there is a template for chats. Error: there is one, and it fails with the variables that

@@ -72,7 +72,10 @@ struct SubmitOptions {
   // The request fails then (kDeadline) if it has not ended. At latest when the step that runs then
   // has ended, or earlier if its reader waits for it.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  bool rounds = true;                              // false: no events of kind kRound
+  bool rounds = true;  // false: no events of kind kRound
+  // It goes on with a request that was accepted before, one part of which has ended: neither a full
+  // queue nor Drain refuses it.
+  bool goes_on = false;
   std::shared_ptr<ByteCounter> counter = nullptr;  // counts the events that were not read; or null
 };
 

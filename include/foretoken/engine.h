@@ -79,6 +79,9 @@ struct Completion {
   std::vector<std::int32_t> prompt_token_ids;
   std::vector<TokenLogprobs> logprobs;         // one per token, if asked for
   std::vector<TokenLogprobs> prompt_logprobs;  // from the prompt's second token on
+  // If it was asked for: ModelSummary::embedding_size numbers, or as many for each of the prompt's
+  // tokens (Pooling::kNone). Not normalised.
+  std::vector<float> embedding;
   FinishReason finish_reason = FinishReason::kStop;
   // Why the request ended early (finish reason kError): kNoMemory; kInvalidFile if the model's
   // logits are not finite; kTooLarge if following its grammar takes more than is allowed. The
@@ -108,6 +111,7 @@ struct ModelSummary {
   std::int64_t weight_bytes = 0;  // resident, after repacking
   std::int64_t cache_bytes = 0;   // reserved for all sequences
   int vocabulary_size = 0, context_length = 0, context_size = 0;
+  int embedding_size = 0;  // numbers of a hidden state
   // A text ends with any of these: those of the file, or of EngineOptions; empty for what drafts in
   // an engine.
   std::vector<std::int32_t> end_tokens = {};
@@ -137,12 +141,14 @@ struct EngineSummary {
   std::vector<DrafterSummary> drafters;       // all models and heads that draft, in file order
   std::unique_ptr<ModelSummary> draft_model;  // the model of the first of them, or null
   HiddenStates hidden_states;                 // of the target, that its heads draft from
-  std::string isa;                            // "avx512"
-  int threads = 0;                            // of this rank
-  int ranks = 1;                              // processes that compute together
-  int max_sequences = 1;                      // requests that may run together
-  std::string method, strategy, controller;   // "ngram", "sample-match", "fixed"
-  bool lossless = true;                       // under that strategy, at every temperature
+  // How embeddings of the target are made: as its file says, or kLast where it says nothing.
+  Pooling pooling = Pooling::kLast;
+  std::string isa;                           // "avx512"
+  int threads = 0;                           // of this rank
+  int ranks = 1;                             // processes that compute together
+  int max_sequences = 1;                     // requests that may run together
+  std::string method, strategy, controller;  // "ngram", "sample-match", "fixed"
+  bool lossless = true;                      // under that strategy, at every temperature
   // The methods that a request may choose, also as a list with commas: its drafters, by the names
   // that statistics use, then "portfolio" and "none".
   std::vector<std::string> methods;

@@ -138,6 +138,17 @@ enum class ControlTexts : std::uint8_t {
   kMarked,  // by their names between the bytes 0xFF and 0xFE, which no UTF-8 has
 };
 
+// The hidden states that an embedding is made of: what leaves the output norm at the positions of the
+// prompt. The numbers are those of `pooling_type` in a GGUF file.
+enum class Pooling : std::int32_t {
+  kNone,   // all of them
+  kMean,   // their mean
+  kFirst,  // that of the first token ("cls")
+  kLast,   // that of the last token, which has read the whole prompt
+  kRank,   // a file's, for a head that scores pairs of texts; no request may ask for it
+};
+const char* Name(Pooling pooling);  // "none", "mean", "cls", "last", "rank"
+
 struct Request {
   std::string prompt = {};  // used where prompt_tokens is empty
   std::vector<std::int32_t> prompt_tokens = {};
@@ -163,6 +174,10 @@ struct Request {
   // The same for the prompt's tokens. The whole prompt is then prefilled, without the cache, even
   // if max_new_tokens is 0.
   int prompt_logprobs = -1;
+  // Asks for the prompt's embedding in place of a text: max_new_tokens must be 0, and the prompt may
+  // fill the context. Unless the states of its end are enough (kLast), the whole prompt is prefilled,
+  // without the cache.
+  std::optional<Pooling> embedding = {};
   // True: cache blocks that already hold the beginning of the prompt are used, and this request's own
   // serve later ones; drafters that learn from texts learn from this one. False: the whole prompt is
   // prefilled, and nothing of the request stays behind. The text is the same.

@@ -75,7 +75,7 @@ Result<EventStream> AsyncEngine::Submit(std::vector<AsyncChoice> choices, Submit
                          .mailbox = mailbox,
                          .wants_rounds = options.rounds,
                          .arrived = options.arrived}));
-    FORETOKEN_CHECK_OK(impl_->queue.Submit(std::move(waiting)));
+    FORETOKEN_CHECK_OK(impl_->queue.Submit(std::move(waiting), options.goes_on));
     return EventStream(mailbox, n);
   });
 }

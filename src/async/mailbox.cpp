@@ -28,7 +28,8 @@ std::size_t BytesOf(const StreamEvent& event) {
   const Completion& completion = event.end->completion;
   const std::size_t ids = completion.token_ids.capacity() + completion.prompt_token_ids.capacity();
   return bytes + completion.text.capacity() + ids * sizeof(std::int32_t) +
-         BytesOf(completion.logprobs) + BytesOf(completion.prompt_logprobs);
+         completion.embedding.capacity() * sizeof(float) + BytesOf(completion.logprobs) +
+         BytesOf(completion.prompt_logprobs);
 }
 
 Error ErrorOf(Failure failure) noexcept {

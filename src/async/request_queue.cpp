@@ -25,13 +25,13 @@ void EndUnwanted(RequestQueue::Choices& choices) noexcept {
 
 }  // namespace
 
-Status RequestQueue::Submit(Choices choices) {
+Status RequestQueue::Submit(Choices choices, bool goes_on) {
   Choices removed;
   Status status;
   {
     const std::lock_guard lock(mutex_);
     RemoveUnwanted(removed);
-    status = MayTake(choices.size());
+    status = MayTake(choices.size(), goes_on);
     if (status) waiting_.splice(waiting_.end(), choices);
   }
   changed_.notify_all();
@@ -40,12 +40,12 @@ Status RequestQueue::Submit(Choices choices) {
 }
 
 // REQUIRES: the mutex is held.
-Status RequestQueue::MayTake(std::size_t n) const {
-  if (draining_ || stopped_)
+Status RequestQueue::MayTake(std::size_t n, bool goes_on) const {
+  if (stopped_ || (draining_ && !goes_on))
     return Fail(ErrorCode::kStopped,
                 "engine: it accepts no more requests; submit this one to another");
   const std::size_t taken = static_cast<std::size_t>(n_running_) + waiting_.size();
-  if (taken + n > static_cast<std::size_t>(capacity()))
+  if (!goes_on && taken + n > static_cast<std::size_t>(capacity()))
     return Fail(ErrorCode::kBusy, "queue: it is full; try again later");
   return {};
 }

@@ -34,8 +34,8 @@ class RequestQueue {
     running_.reserve(static_cast<std::size_t>(parallel));
   }
 
-  // Takes all of them or none. Errors: kBusy, kStopped.
-  [[nodiscard]] Status Submit(Choices choices);
+  // Takes all of them or none. goes_on: only Stop refuses them. Errors: kBusy, kStopped.
+  [[nodiscard]] Status Submit(Choices choices, bool goes_on = false);
   // The most that one request may submit.
   int capacity() const { return parallel_ + max_waiting_; }
 
@@ -55,7 +55,7 @@ class RequestQueue {
   void Done(const Mailbox& mailbox);
 
  private:
-  Status MayTake(std::size_t n) const;
+  Status MayTake(std::size_t n, bool goes_on) const;
   void RemoveUnwanted(Choices& removed);
   bool Idle() const { return n_running_ == 0 && waiting_.empty(); }
 

@@ -52,6 +52,18 @@ TEST_F(Queue, ChoicesRunInTheOrderInWhichTheyCame) {
   EXPECT_EQ(queue.load().waiting, 0);
 }
 
+TEST_F(Queue, WhatGoesOnIsTakenInAnyCaseButAStop) {
+  ASSERT_TRUE(queue.Submit(Make(5)));
+  EXPECT_FALSE(queue.Submit(Make(1)));
+  EXPECT_TRUE(queue.Submit(Make(1), true));
+  queue.Drain();
+  EXPECT_FALSE(queue.Submit(Make(1)));
+  EXPECT_TRUE(queue.Submit(Make(1), true));
+  EXPECT_EQ(queue.load().waiting, 7);
+  queue.Stop();
+  EXPECT_FALSE(queue.Submit(Make(1), true));
+}
+
 TEST_F(Queue, TakesAllChoicesOfARequestOrNone) {
   ASSERT_TRUE(queue.Submit(Make(4)));
   const auto refused = queue.Submit(Make(2));

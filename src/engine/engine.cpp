@@ -29,6 +29,22 @@ const char* Name(FinishReason reason) {
   return "";
 }
 
+const char* Name(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kNone:
+      return "none";
+    case Pooling::kMean:
+      return "mean";
+    case Pooling::kFirst:
+      return "cls";
+    case Pooling::kLast:
+      return "last";
+    case Pooling::kRank:
+      return "rank";
+  }
+  return "";
+}
+
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 

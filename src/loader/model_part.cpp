@@ -109,6 +109,7 @@ void Summarise(const ModelPart& part, const formats::Checkpoint& checkpoint,
   out.cache_bytes = model::CacheBytes(part.config, part.options);
   out.vocabulary_size = vocabulary;
   out.context_length = part.config.context_length;
+  out.embedding_size = part.config.dim;
   for (const model::LayerConfig& layer : part.config.layers)
     if (const model::ExpertsConfig* experts = layer.experts()) {
       ++out.expert_layers;

@@ -44,6 +44,7 @@ class FakeRunner final : public Runner {
         cache_(static_cast<std::size_t>(options.n_blocks) * kBlock),
         texts_(static_cast<std::size_t>(options.max_rows)),
         logits_(static_cast<std::size_t>(options.max_logit_rows * options.vocabulary)),
+        states_(static_cast<std::size_t>(options.max_rows * options.dim)),
         own_(static_cast<std::size_t>(options.max_logit_rows * options.dim)),
         finite_rows_(static_cast<std::size_t>(options.max_logit_rows)),
         own_features_(static_cast<std::size_t>(options.max_logit_rows)) {
@@ -78,6 +79,11 @@ class FakeRunner final : public Runner {
         Fill(texts_[static_cast<std::size_t>(row)] ^ 1,
              {features_.data() + row * info_.features_width,
               static_cast<std::size_t>(info_.features_width)});
+    if (pass.wants_states)
+      for (int row = 0; row < pass.n_rows(); ++row) {
+        const auto at = static_cast<std::size_t>(row), dim = static_cast<std::size_t>(info_.dim);
+        Fill(texts_[at] ^ 3, std::span(states_).subspan(at * dim, dim));
+      }
     const std::size_t n = pass.logit_rows.size();
     result_ = {.logits = logits_.data(),
                .logits_stride = options_.vocabulary,
@@ -85,6 +91,8 @@ class FakeRunner final : public Runner {
                .chosen = chosen_,
                .features = info_.features_width == 0 ? nullptr : features_.data(),
                .features_width = info_.features_width,
+               .states = pass.wants_states ? states_.data() : nullptr,
+               .states_stride = info_.dim,
                .own_features = std::span(own_features_).first(n)};
     return result_;
   }
@@ -101,11 +109,15 @@ class FakeRunner final : public Runner {
 
   // The logits after the last token of a text, without a pass: what a test expects.
   std::vector<float> LogitsAfter(std::span<const Token> text) const {
-    std::uint64_t hash = options_.seed;
-    for (const Token token : text) hash = Next(hash, token);
     std::vector<float> logits(static_cast<std::size_t>(options_.vocabulary));
-    Fill(hash, logits);
+    Fill(HashOfText(text), logits);
     return logits;
+  }
+  // The state of its last token.
+  std::vector<float> StateOf(std::span<const Token> text) const {
+    std::vector<float> state(static_cast<std::size_t>(options_.dim));
+    Fill(HashOfText(text) ^ 3, state);
+    return state;
   }
 
   int n_passes() const { return n_passes_; }
@@ -120,6 +132,11 @@ class FakeRunner final : public Runner {
   static std::uint64_t Next(std::uint64_t text, Token token) {
     const std::uint64_t key[2] = {text, static_cast<std::uint64_t>(token)};
     return HashOf(key);
+  }
+  std::uint64_t HashOfText(std::span<const Token> text) const {
+    std::uint64_t hash = options_.seed;
+    for (const Token token : text) hash = Next(hash, token);
+    return hash;
   }
   // Numbers in [0, 8).
   static void Fill(std::uint64_t text, std::span<float> out) {
@@ -176,7 +193,7 @@ class FakeRunner final : public Runner {
   FakeRunnerOptions options_;
   std::vector<std::uint64_t> cache_;  // [n_blocks, 32]
   std::vector<std::uint64_t> texts_;  // of the pass's rows
-  std::vector<float> logits_, features_, own_;
+  std::vector<float> logits_, features_, states_, own_;
   std::vector<std::uint8_t> finite_rows_;
   std::vector<const float*> own_features_;
   std::vector<Token> chosen_;

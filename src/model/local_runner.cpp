@@ -295,6 +295,7 @@ void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
   FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
   FORETOKEN_CHECK(!pass.reduced || !info_.reduced_tokens.empty());
+  FORETOKEN_CHECK(!pass.wants_states || !config_.head);
   FORETOKEN_CHECK(pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
   const bool is_block = config_.head && config_.head->kind == HeadKind::kBlock;
   FORETOKEN_CHECK(!config_.head || is_block || pass.features != nullptr);
@@ -353,6 +354,8 @@ void LocalRunner::NoteResult(const Pass& pass, int team) noexcept {
              .chosen = output.Chosen(pass),
              .features = info_.features_width == 0 ? nullptr : features_.data(),
              .features_width = info_.features_width,
+             .states = pass.wants_states ? network_.states().x : nullptr,
+             .states_stride = network_.states().stride,
              .distinct_experts = scratch_.experts.n_distinct,
              .own_features = std::span(own_features_).first(config_.head ? n : 0),
              .certainties = HasCertainties(pass)

@@ -128,6 +128,11 @@ Network::Network(const ModelConfig& config, const Weights& weights, const Worksp
       max_positions_(max_positions),
       entry_(MakeEntry(space, config, weights)),
       output_(space, config, weights) {
+  // Behind the last layer nothing else needs the memory of normed rows.
+  if (const Activation to = states(); !config.head)
+    states_ =
+        std::make_unique<KeptState>(space, config.dim, weights.output_norm, config.norm_eps, to.x,
+                                    to.stride, [](const Pass& pass) { return pass.wants_states; });
   if (!weights.reduced_tokens.empty())
     reduced_output_.emplace(space, config, weights, Output::Kind::kReduced);
   for (int layer = 0; layer < config.n_layers(); ++layer) AddLayer(layer);
@@ -223,6 +228,7 @@ void Network::AddPhases() {
     for (const auto& block : layers_[static_cast<std::size_t>(layer)]) block->AddPhases(phases_);
   }
   keep(config_.n_layers());
+  if (states_ != nullptr) states_->AddPhases(phases_);
   output_.AddPhases(phases_);
   if (reduced_output_) reduced_output_->AddPhases(phases_);
   if (next_ != nullptr) next_->AddPhases(phases_);

@@ -57,6 +57,8 @@ class Network {
   const Output& OutputOf(const Pass& pass) const noexcept {
     return pass.reduced ? *reduced_output_ : output_;
   }
+  // The states of the last pass's rows, if it wanted them.
+  Activation states() const noexcept { return space_.scratch.normed.View(config_.dim); }
   // A head's own feature of the i-th row of logits in the last pass.
   const float* OwnFeature(const Pass& pass, int i) const noexcept;
   // None where the network has no selector, or the pass read no tokens.
@@ -99,6 +101,7 @@ class Network {
   std::unique_ptr<Transition> transition_;  // null where there is none
   std::unique_ptr<Selector> selector_;      // null where there is none
   std::vector<Kept> kept_;
+  std::unique_ptr<Block> states_;  // null: a head's
   std::vector<Phase> phases_;
   // Block drafters have these in passes with the target's features, and with their own.
   std::vector<Phase> injection_phases_, transition_phases_;

@@ -40,6 +40,8 @@ struct Pass {
   bool own_features = false;
   // The logits are those of the runner's reduced output. REQUIRES: it has one.
   bool reduced = false;
+  // The result has the states of all rows. REQUIRES: the network is no head.
+  bool wants_states = false;
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
   kernels::ChoiceRule RuleOf(std::size_t logit_row) const {
@@ -74,6 +76,9 @@ struct PassResult {
   std::span<const Token> chosen = {};
   const float* features = nullptr;  // [n_rows, features_width]; null: none are kept
   std::int64_t features_width = 0;
+  // [n_rows, states_stride], if the pass wants them: what leaves the output norm.
+  const float* states = nullptr;
+  std::int64_t states_stride = 0;
   std::int64_t distinct_experts = 0;  // that its rows used, added over the layers
   RankTraffic traffic;                // with the other ranks, where there are some
   // Heads: for each row of logits the head's own feature, which a next row reads.
@@ -93,6 +98,7 @@ struct PassResult {
   const float* Features(int row) const noexcept {
     return features == nullptr ? nullptr : features + row * features_width;
   }
+  const float* State(int row) const noexcept { return states + row * states_stride; }
   const float* OwnFeature(int i) const noexcept {
     return own_features[static_cast<std::size_t>(i)];
   }

@@ -8,7 +8,7 @@ import random
 
 ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/completions", "/chat/completions", "/tokenize", "/detokenize", "/v1/models",
              "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/")
-READERS = (*ENDPOINTS[:6], "/completion", "/infill")  # paths that get bodies with other values and other bytes
+READERS = (*ENDPOINTS[:6], "/completion", "/infill", "/v1/embeddings", "/v1/rerank", "/embedding", "/api/embed")  # paths that get bodies with other values and other bytes
 BODIES = {
     "/v1/completions": {
         "model": "tales-9m-q8_0", "prompt": "Once upon a time", "max_tokens": 4, "temperature": 0.7, "seed": 3, "n": 1, "top_p": 0.9, "top_k": 5,
@@ -49,6 +49,12 @@ BODIES = {
     "/infill": {"input_prefix": "int a", "input_suffix": ";", "input_extra": [{"filename": "a.c", "text": "int b;"}], "prompt": " =", "n_predict": 4,
                 "n_indent": 2,
                 "samplers": ["top_k", "infill"], "top_k": 5},
+    "/v1/embeddings": {"model": "tales-9m-q8_0", "input": ["the end", [17, 18], "of it"], "encoding_format": "base64", "dimensions": 8, "user": "me",
+                       "pooling": "mean", "embd_normalize": 2, "add_special_tokens": True},
+    "/embedding": {"content": ["the end", "of it"], "pooling": "none", "encoding_format": "float"},
+    "/api/embed": {"model": "tales-9m-q8_0", "input": ["the end", "of it"], "truncate": True, "dimensions": 8, "options": {"num_ctx": 64}, "keep_alive": "5m"},
+    "/v1/rerank": {"model": "tales-9m-q8_0", "query": "the end", "documents": ["of it", {"text": "of a day"}], "top_n": 1, "return_documents": True,
+                   "pooling": "mean"},
     "/props": {"default_generation_settings": {}},
     "/apply-template": {"messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function", "function": {"name": "f"}}]},
 }
@@ -246,6 +252,11 @@ def bomb(draw):
         lambda: ("one long word", "/v1/completions", {"prompt": "a" * draw.choice((5_000, 100_000)), "max_tokens": 1}),
         lambda: ("combining characters", "/tokenize", {"content": "e\u0301\u0300" * draw.choice((100, 20_000)), "with_pieces": draw.random() < 0.5}),
         lambda: ("a long text in pieces", "/tokenize", {"content": "a b" * draw.choice((1000, 100_000)), "with_pieces": True}),
+        lambda: ("many inputs", "/v1/embeddings", {"input": draw.choice((["a"], ["a b " * 100], [[17] * 500], [[]])) * draw.choice((200, 2048, 2049, 100_000)),
+                                                   "dimensions": draw.choice((None, 1, 10 ** 9)), "encoding_format": draw.choice(("float", "base64"))}),
+        lambda: ("all rows", "/embedding", {"content": ["a b " * 100] * draw.choice((10, 400, 2048)), "pooling": "none", "embd_normalize": draw.randint(-2, 65)}),
+        lambda: ("many documents", "/v1/rerank", {"query": "a", draw.choice(("documents", "texts")): ["the end " * draw.choice((1, 50))] * draw.choice((100, 2047, 2048)),
+                                                  "top_n": draw.choice((1, 10 ** 6)), "return_documents": True}),
         lambda: ("many tokens", "/detokenize", {"tokens": [draw.randrange(4000) for _ in range(draw.choice((100, 50_000)))]}),
         lambda: ("many stops", "/v1/completions", {"prompt": "a", "max_tokens": 2, "stop": ["x" * i for i in range(1, draw.choice((5, 500)))]}),
         lambda: ("long stops", "/v1/completions", {"prompt": "a", "max_tokens": 2, "stop": ["x" * 100_000]}),

@@ -258,7 +258,7 @@ class Ollama(unittest.TestCase):
             self.assertEqual(shown["model_info"], {"general.architecture": family, "general.parameter_count": summary["meta"]["parameters"],
                                                    family + ".context_length": summary["meta"]["context_size"]})
             self.assertEqual(shown["capabilities"], ["completion", "tools"])
-        for path in ("pull", "push", "create", "copy", "delete", "embed", "embeddings"):
+        for path in ("pull", "push", "create", "copy", "delete"):
             status, error = self.refused(server, f"/api/{path}", {"model": "tale"}, "DELETE" if path == "delete" else "POST")
             self.assertEqual(status, 501)
             self.assertIn("one model", error)

@@ -103,6 +103,20 @@ MESSAGE = '"messages":[{"role":"user","content":"Hello"}],"max_tokens":1,'
 OLLAMA_MESSAGE = '"stream":false,"messages":[{"role":"user","content":"Hello"}],'
 
 
+def embedding_cases(name):
+    """What all endpoints read that embed. Texts that are too long for the context are refused as soon as they are tokens."""
+    return {
+        **ANY_BODY,
+        **text_cases(lambda text: {name: text}),
+        "texts": field(name, lambda n: "[" + ",".join([json.dumps("a" * (n // 1000))] * 1000) + "]"),
+        "too many texts": field(name, lambda n: "[" + listed('"a"', n) + "]"),
+        "tokens": field(name, lambda n: "[" + listed("17", n) + "]"),
+        "lists of tokens": field(name, lambda n: "[" + ",".join(["[" + listed("17", n // 1000) + "]"] * 1000) + "]"),
+        "empty lists": field(name, lambda n: "[" + listed("[]", n) + "]"),
+        "a long pooling": field("pooling", lambda n: '"' + "a" * n + '"', f'"{name}":"a",'),
+    }
+
+
 def sampling_cases(rest):
     """What both endpoints of generation read."""
     return {
@@ -190,6 +204,20 @@ CASES = {
         "a long file": field("input_extra", lambda n: '[{"text":"' + "a b " * (n // 4) + '"}]', '"input_prefix":"a","input_suffix":"b","n_predict":1,'),
     },
     ("POST", "/props"): ANY_BODY,
+    ("POST", "/v1/embeddings"): embedding_cases("input"),
+    ("POST", "/embeddings"): embedding_cases("content"),
+    ("POST", "/embedding"): {**embedding_cases("content"), "rows": lambda n: json.dumps({"content": ["a b " * 100] * (n // 400), "pooling": "none"})},
+    ("POST", "/api/embed"): embedding_cases("input"),
+    ("POST", "/api/embeddings"): {**ANY_BODY, **text_cases(lambda text: {"prompt": text})},
+    ("POST", "/v1/rerank"): {
+        **ANY_BODY,
+        "a long query": field("query", lambda n: '"' + "a b " * (n // 4) + '"', '"documents":["a"],'),
+        "documents": field("documents", lambda n: "[" + ",".join([json.dumps("a" * (n // 1000))] * 1000) + "]", '"return_documents":true,"query":"a",'),
+        "too many documents": field("documents", lambda n: "[" + listed('"a"', n) + "]", '"query":"a",'),
+        "members of a document": field("documents", lambda n: '[{"text":"a",' + numbered('"k{}":0', n) + "}]", '"query":"a",'),
+        "texts": field("texts", lambda n: "[" + listed('{"a":0}', n) + "]", '"query":"a",'),
+    },
+    ("POST", "/v1/reranking"): ANY_BODY,
     ("POST", "/v1/messages"): {
         **ANY_BODY,
         "a long message": lambda n: json.dumps({"messages": [{"role": "user", "content": "a b " * (n // 4)}], "max_tokens": 1}),
@@ -244,7 +272,7 @@ LONG_PATHS = {
     "codes in the path": lambda path, n: (path.replace("*", "%41" * (n // 3)), {}),
     "control characters in the path": lambda path, n: (path.replace("*", "%1b" * (n // 3)), {}),
 }
-for action in ("pull", "push", "create", "copy", "embed", "embeddings"):  # not served
+for action in ("pull", "push", "create", "copy"):  # not served
     CASES["POST", f"/api/{action}"] = ANY_BODY
 CASES["DELETE", "/api/delete"] = ANY_BODY
 for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation", "/props", "/slots", "/openapi.json", "/api/tags",
@@ -351,6 +379,10 @@ class Endpoints(unittest.TestCase):
 
     def test_llama_cpp(self):
         for path in ("/completion", "/infill", "/props"):
+            self.bodies(path)
+
+    def test_embeddings(self):
+        for path in ("/v1/embeddings", "/embeddings", "/embedding", "/api/embed", "/api/embeddings", "/v1/rerank", "/v1/reranking"):
             self.bodies(path)
 
     def test_messages_and_responses(self):

@@ -37,15 +37,6 @@ constexpr std::string_view kIdleOptions[] = {
     "num_gqa",    "use_mmap",  "use_mlock",        "low_vram",      "f16_kv",     "vocab_only",
     "logits_all", "numa",      "penalize_newline", "embedding_only"};
 
-void ReadOllamaModel(JsonFields& fields, const ModelLimits& limits) {
-  constexpr std::string_view kLatest = ":latest";
-  std::string name;
-  if (!fields.Text({"model", "name"}, name) || limits.Serves(name)) return;
-  std::string_view bare = name;
-  if (bare.ends_with(kLatest)) bare.remove_suffix(kLatest.size());
-  if (!limits.Serves(bare)) fields.Refuse(NoSuchModel(name, limits.name));
-}
-
 // Writes the body of a call of OpenAI's while it reads one of Ollama's.
 class OllamaReader {
  public:
@@ -211,6 +202,15 @@ Parsed<OllamaCall> ParseOllama(std::string_view body, const ModelLimits& limits,
 }
 
 }  // namespace
+
+void ReadOllamaModel(JsonFields& fields, const ModelLimits& limits) {
+  constexpr std::string_view kLatest = ":latest";
+  std::string name;
+  if (!fields.Text({"model", "name"}, name) || limits.Serves(name)) return;
+  std::string_view bare = name;
+  if (bare.ends_with(kLatest)) bare.remove_suffix(kLatest.size());
+  if (!limits.Serves(bare)) fields.Refuse(NoSuchModel(name, limits.name));
+}
 
 Parsed<OllamaCall> ParseOllamaChat(std::string_view body, const ModelLimits& limits) {
   return ParseOllama(body, limits, true, true);

@@ -13,6 +13,9 @@
 
 namespace foretoken::server {
 
+// Reads "model", which may be left out, and may end with ":latest".
+void ReadOllamaModel(JsonFields& fields, const ModelLimits& limits);
+
 struct OllamaCall {
   bool load = false;  // nothing is asked: a client wants the model to be loaded, which it is
   bool raw = false;   // the prompt may write control tokens by their names

@@ -28,12 +28,6 @@ constexpr int kCompletionTokens = 16;  // OpenAI's default for /v1/completions w
 constexpr std::string_view kMethodKey = "speculative_method",
                            kStrategyKey = "rejection_sampling_strategy";
 
-void ReadModel(JsonFields& fields, const ModelLimits& limits) {
-  std::string model = limits.name;
-  if (fields.Text("model", model) && !limits.Serves(model))
-    fields.Refuse(NoSuchModel(model, limits.name));
-}
-
 // Reads the body of a generation request into a call, with the fields in one JsonFields.
 class CallReader {
  public:
@@ -363,6 +357,12 @@ class CallReader {
 };
 
 }  // namespace
+
+void ReadModel(JsonFields& fields, const ModelLimits& limits) {
+  std::string model = limits.name;
+  if (fields.Text("model", model) && !limits.Serves(model))
+    fields.Refuse(NoSuchModel(model, limits.name));
+}
 
 bool ModelLimits::Serves(std::string_view model) const {
   return any_name || model == name ||

@@ -19,14 +19,18 @@
 
 namespace foretoken::server {
 
+class JsonFields;
+
 // What a body is checked against.
 struct ModelLimits {
   std::string name;                  // the served model's, in replies
   std::vector<std::string> aliases;  // other names that requests may give as "model"
   bool any_name = false;             // requests may give any name
   int vocabulary_size = 0;
-  std::string method;   // the server's method, for requests with a prediction
-  int max_choices = 0;  // prompts times n, for one request
+  std::string method;                // the server's method, for requests with a prediction
+  int max_choices = 0;               // prompts times n, for one request
+  int embedding_size = 0;            // numbers of a hidden state
+  Pooling pooling = Pooling::kLast;  // of embeddings, for requests that name none
 
   bool Serves(std::string_view model) const;
 };
@@ -37,6 +41,9 @@ struct DryBreakers {
   std::vector<std::string> texts;
   bool of_client = false;
 };
+
+// Reads "model", which may be left out.
+void ReadModel(JsonFields& fields, const ModelLimits& limits);
 
 using Prompt = std::variant<std::string, std::vector<std::int32_t>>;
 

@@ -60,6 +60,16 @@ ApiError OfEngine(const Error& of_library, bool chat) {
   return api;
 }
 
+ApiError OfRequest(const Service& service, const Error& error, bool chat) {
+  if (error.code == ErrorCode::kStopped)
+    return Unavailable("server: it was stopped; try again", "stopped");
+  if (error.code == ErrorCode::kDeadline)
+    return Unavailable(fmt::format("request: it took longer than {} s; ask for less, or try again",
+                                   service.options.request_timeout_s),
+                       "request_timeout");
+  return OfEngine(error, chat);
+}
+
 Answer::Answer(Service& service, EventStream events, Setting setting)
     : service_(service),
       events_(std::move(events)),
@@ -79,7 +89,8 @@ std::optional<StreamEvent> Answer::Next() {
   if (failed_) return std::nullopt;
   auto event = events_.TryNext();
   if (!event) return std::nullopt;
-  if (event->kind == StreamEvent::Kind::kFailed) return Fail(OfRequest(event->error));
+  if (event->kind == StreamEvent::Kind::kFailed)
+    return Fail(OfRequest(service_, event->error, setting_.chat));
   if (event->kind != StreamEvent::Kind::kEnd) return event;
   if (const auto& error = event->end->completion.error)
     return Fail(OfEngine(*error, setting_.chat));
@@ -88,17 +99,6 @@ std::optional<StreamEvent> Answer::Next() {
   held_.push_back(std::move(event->held));
   ++n_ended_;
   return event;
-}
-
-// Why the request ended before its choices did.
-ApiError Answer::OfRequest(const Error& error) const {
-  if (error.code == ErrorCode::kStopped)
-    return Unavailable("server: it was stopped; try again", "stopped");
-  if (error.code == ErrorCode::kDeadline)
-    return Unavailable(fmt::format("request: it took longer than {} s; ask for less, or try again",
-                                   service_.options.request_timeout_s),
-                       "request_timeout");
-  return OfEngine(error, setting_.chat);
 }
 
 void Answer::Describe(LogLine& line) const {

@@ -20,6 +20,8 @@ namespace foretoken::server {
 
 // An error of the engine as a reply.
 ApiError OfEngine(const Error& error, bool chat);
+// Why a request ended before its choices did.
+ApiError OfRequest(const Service& service, const Error& error, bool chat);
 
 // For the thread of all connections. If it is destroyed before its end, it cancels what still runs.
 class Answer {
@@ -55,7 +57,6 @@ class Answer {
 
  private:
   std::optional<StreamEvent> Fail(ApiError error);
-  ApiError OfRequest(const Error& error) const;
 
   Service& service_;
   EventStream events_;

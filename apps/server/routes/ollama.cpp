@@ -8,6 +8,8 @@
 #include "server/api/ollama_replies.h"
 #include "server/api/ollama_schema.h"
 #include "server/router.h"
+#include "server/routes/answer.h"
+#include "server/routes/embeddings.h"
 #include "server/routes/generation.h"
 #include "server/routes/routes.h"
 
@@ -66,6 +68,30 @@ HttpResponse OllamaShow(Service& service, const HttpRequest& request, LogLine& l
   return {.body = OllamaShowJson(OllamaModel(service))};
 }
 
+HttpResponse OllamaEmbedAs(Service& service, const HttpRequest& request, EmbeddingForm form,
+                           LogLine& line) {
+  auto call = ParseOllamaEmbedding(request.body, service.limits, form);
+  if (!call) return RefusedEmbedding(call.error(), OllamaErrorJson, line);
+  if (!call->inputs.empty())
+    return EmbedCall(service, request, *std::move(call), OllamaErrorJson, line);
+  std::string body;
+  EmbeddingsText(*call, {.model = service.limits.name}).Write(kAtOnce, body);
+  return {.body = std::move(body)};
+}
+
+HttpResponse OllamaEmbed(Service& service, const HttpRequest& request, LogLine& line) {
+  return OllamaEmbedAs(service, request, EmbeddingForm::kOllama, line);
+}
+
+HttpResponse OllamaEmbedPrompt(Service& service, const HttpRequest& request, LogLine& line) {
+  return OllamaEmbedAs(service, request, EmbeddingForm::kOllamaPrompt, line);
+}
+
+template <EmbeddingForm kForm>
+std::string OllamaReadsEmbed(const ModelLimits& limits) {
+  return MissingField(ParseOllamaEmbedding("{}", limits, kForm));
+}
+
 HttpResponse OllamaVersion(Service&, const HttpRequest&, LogLine&) {
   return {.body = VersionJson()};
 }
@@ -73,9 +99,9 @@ HttpResponse OllamaVersion(Service&, const HttpRequest&, LogLine&) {
 HttpResponse OllamaNotHere(Service&, const HttpRequest& request, LogLine& line) {
   return OllamaRefusal(
       {.status = 501,
-       .message = fmt::format("{}: this server serves one model, the one that it was started with, "
-                              "and embeds nothing; use /api/chat, /api/generate, /api/tags, "
-                              "/api/show or /api/ps",
+       .message = fmt::format("{}: this server serves one model, the one that it was started with; "
+                              "use /api/chat, /api/generate, /api/embed, /api/tags, /api/show or "
+                              "/api/ps",
                               request.path),
        .code = "not_implemented"},
       line);
@@ -136,7 +162,18 @@ extern const Route kOllamaPushRoute = NotHere("POST", "/api/push");
 extern const Route kOllamaCreateRoute = NotHere("POST", "/api/create");
 extern const Route kOllamaCopyRoute = NotHere("POST", "/api/copy");
 extern const Route kOllamaDeleteRoute = NotHere("DELETE", "/api/delete");
-extern const Route kOllamaEmbedRoute = NotHere("POST", "/api/embed");
-extern const Route kOllamaEmbeddingsRoute = NotHere("POST", "/api/embeddings");
+extern const Route kOllamaEmbedRoute = {.method = "POST",
+                                        .path = "/api/embed",
+                                        .about = "Ollama's embeddings, below",
+                                        .handle = OllamaEmbed,
+                                        .refusal = OllamaErrorJson,
+                                        .reads = OllamaReadsEmbed<EmbeddingForm::kOllama>};
+extern const Route kOllamaEmbeddingsRoute = {
+    .method = "POST",
+    .path = "/api/embeddings",
+    .about = "Ollama's older form, of one `prompt`",
+    .handle = OllamaEmbedPrompt,
+    .refusal = OllamaErrorJson,
+    .reads = OllamaReadsEmbed<EmbeddingForm::kOllamaPrompt>};
 
 }  // namespace foretoken::server

@@ -6,8 +6,10 @@
 namespace foretoken::server {
 
 extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute, kCountTokensRoute,
-    kDetokenizeRoute, kHealthRoute, kIndexRoute, kMessagesRoute, kMetricsRoute, kModelRoute,
-    kModelsRoute, kPageRoute, kResponsesRoute, kSpeculationRoute, kTokenizeRoute, kVersionRoute;
+    kDetokenizeRoute, kEmbeddingsRoute, kHealthRoute, kIndexRoute, kLlamaEmbeddingRoute,
+    kLlamaEmbeddingsRoute, kMessagesRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute,
+    kRerankRoute, kRerankingRoute, kResponsesRoute, kSpeculationRoute, kTokenizeRoute,
+    kVersionRoute;
 extern const Route kOllamaChatRoute, kOllamaCopyRoute, kOllamaCreateRoute, kOllamaDeleteRoute,
     kOllamaEmbedRoute, kOllamaEmbeddingsRoute, kOllamaGenerateRoute, kOllamaPsRoute,
     kOllamaPullRoute, kOllamaPushRoute, kOllamaShowRoute, kOllamaTagsRoute, kOllamaVersionRoute;
@@ -20,6 +22,11 @@ std::span<const Route* const> Routes() {
                                          &kResponsesRoute,
                                          &kMessagesRoute,
                                          &kCountTokensRoute,
+                                         &kEmbeddingsRoute,
+                                         &kLlamaEmbeddingsRoute,
+                                         &kLlamaEmbeddingRoute,
+                                         &kRerankRoute,
+                                         &kRerankingRoute,
                                          &kModelsRoute,
                                          &kModelRoute,
                                          &kVersionRoute,

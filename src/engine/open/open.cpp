@@ -352,6 +352,7 @@ class EngineOpener {
                       loader::ResidentWeights(memory_, opened().target->info()),
                       opened().vocabulary, s.target);
     s.target.end_tokens = opened().end_tokens;
+    s.pooling = PoolingOfFile();
     for (const loader::DraftPart& draft : drafts_.drafts) {
       DrafterSummary& summary = s.drafters.emplace_back();
       summary.name = draft.name;
@@ -385,6 +386,14 @@ class EngineOpener {
     NoteByText();
     s.num_speculative_tokens =
         s.method == "none" ? 0 : *options().speculative.num_speculative_tokens;
+  }
+
+  // kLast where the file says nothing, or what is not known here.
+  Pooling PoolingOfFile() const {
+    const auto type =
+        opened().checkpoint->metadata().Int(summary().target.architecture + ".pooling_type");
+    const bool known = type && *type >= 0 && *type <= static_cast<int>(Pooling::kRank);
+    return known ? static_cast<Pooling>(*type) : Pooling::kLast;
   }
 
   void NoteThinking() {
@@ -455,6 +464,7 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
   recorder_.emplace(o, drafters_);
   admission_.emplace(
       engine::AdmissionSettings{.vocabulary = opened_.vocabulary,
+                                .dim = opened_.target->info().dim,
                                 .context = opened_.context,
                                 .end_tokens = opened_.end_tokens,
                                 .thinking = opened_.thinking ? &*opened_.thinking : nullptr},
@@ -475,6 +485,7 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                     [this](std::string what) { Notice(what); });
   verification_.emplace(opened_.vocabulary);
   commit_.emplace(engine::CommitSettings{.vocabulary = opened_.vocabulary,
+                                         .dim = opened_.target->info().dim,
                                          .max_rows = max_rows,
                                          .max_sequences = o.max_sequences,
                                          .kv_cache = o.kv_cache,

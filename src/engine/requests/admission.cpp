@@ -105,8 +105,7 @@ void Admission::AdmitFirst(SeqId seq) noexcept {
   if (!TryFor(job, [&] { Admit(job, seq); })) return Finish(job, FinishReason::kError);
   if (job.cancelled) return Finish(job, FinishReason::kCancelled);
   const Sequence& s = sequences_.At(seq);
-  if (s.emitter.tokens_left() <= 0 && !s.awaits_prompt_logprobs())
-    Finish(job, FinishReason::kLength);
+  if (s.emitter.tokens_left() <= 0 && !s.awaits_prompt()) Finish(job, FinishReason::kLength);
 }
 
 // All tokens that end the request.
@@ -147,6 +146,7 @@ void Admission::Admit(Job& job, SeqId seq) {
   completion.token_ids.reserve(static_cast<std::size_t>(max_new));
   if (request.logprobs >= 0) completion.logprobs.reserve(static_cast<std::size_t>(max_new));
   if (request.prompt_logprobs >= 0) completion.prompt_logprobs.reserve(job.prompt.size() - 1);
+  BeginEmbedding(*slot);
   slot->follows_drafts = rules_.FollowsDrafts(request, verifier);
   BeginDrafters(*slot, seq, end_tokens, max_new);
   completion.controller = rules_.ControllerOf(slot->drafts(), slot->follows_drafts);
@@ -160,6 +160,14 @@ void Admission::BeginThinking(Sequence& s) const {
   s.thinking = {.verifier = rules_.ThinkingVerifierFor(s.request()), .marks = settings_.thinking};
   if (!s.thinking.relaxes()) return;
   for (const Token token : s.job->prompt) s.thinking.marks->Follow(token, s.thinking.place);
+}
+
+void Admission::BeginEmbedding(Sequence& s) const {
+  const auto pooling = s.request().embedding;
+  if (!pooling) return;
+  const auto dim = static_cast<std::size_t>(settings_.dim);
+  s.completion.embedding.resize(pooling == Pooling::kNone ? dim * s.job->prompt.size() : dim);
+  if (pooling == Pooling::kMean) s.pooled_sum.resize(dim);
 }
 
 void Admission::BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end_tokens,
@@ -202,6 +210,7 @@ void Admission::Finish(Job& job, FinishReason reason) noexcept {
     Sequence& s = *slot;
     std::string rest;
     TryFor(job, [&] { s.emitter.Flush(rest); });  // empty unless the request was cancelled
+    if (s.awaits_embedding()) s.completion.embedding.clear();
     completion = std::move(s.completion);
     completion.text = s.emitter.TakeText();
     for (const int d : s.drafters) drafters_[d].drafter->End(seq);

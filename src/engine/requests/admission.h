@@ -26,6 +26,7 @@ namespace foretoken::engine {
 
 struct AdmissionSettings {
   int vocabulary = 0;
+  int dim = 0;                                    // numbers of a hidden state
   int context = 0;                                // positions of a text
   std::vector<Token> end_tokens = {};             // of requests that do not ignore them
   const text::ThinkingMarks* thinking = nullptr;  // null: parts that think are as all others
@@ -86,6 +87,7 @@ class Admission {
   void Admit(Job& job, SeqId seq);
   std::vector<Token> EndTokensOf(const Request& request) const;
   void BeginThinking(Sequence& s) const;
+  void BeginEmbedding(Sequence& s) const;
   void BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end_tokens, int max_new);
   Job* Find(Ticket ticket) const noexcept;
 

@@ -22,8 +22,9 @@ Result<PreparedRequest> Preparation::Prepare(Request request) const {
   prepared.prepared_by_ = this;
   prepared.prompt_ = PromptTokens(request);
   FORETOKEN_CHECK_OK(Check(request, prepared.prompt_));
+  if (request.embedding) request.speculative.enabled = false;
   prepared.prediction_ = PredictionTokens(request);
-  request.sampling = Drawable(std::move(request.sampling));
+  if (!request.embedding) request.sampling = Drawable(std::move(request.sampling));
   FORETOKEN_TRY(prepared.grammar_, grammars_.Of(request.sampling));
   prepared.request_ = std::move(request);
   return prepared;
@@ -60,6 +61,7 @@ Status Preparation::Check(const Request& request, std::span<const Token> prompt)
       return Fail(std::move(status).error().In("draft_sampling"));
   }
   FORETOKEN_CHECK_OK(CheckOutput(request));
+  FORETOKEN_CHECK_OK(CheckEmbedding(request));
   FORETOKEN_CHECK_OK(CheckTokens("stop_token_ids", request.stop_token_ids, limits_.vocabulary));
   FORETOKEN_CHECK_OK(CheckTokens("prompt_tokens", prompt, limits_.vocabulary));
   FORETOKEN_CHECK_OK(rules_.Check(request));
@@ -96,9 +98,23 @@ Status Preparation::CheckOutput(const Request& request) const {
   return {};
 }
 
+Status Preparation::CheckEmbedding(const Request& request) {
+  if (!request.embedding) return {};
+  const Pooling pooling = *request.embedding;
+  if (pooling < Pooling::kNone || pooling > Pooling::kLast)
+    return InvalidField("embedding", fmt::format("pooling '{}' makes no embedding; use 'none', "
+                                                 "'mean', 'cls' or 'last'",
+                                                 Name(pooling)));
+  if (request.max_new_tokens > 0 || request.prompt_logprobs >= 0)
+    return InvalidField("embedding",
+                        "it comes alone; set max_new_tokens to 0 and prompt_logprobs to -1");
+  return {};
+}
+
 Status Preparation::CheckRoom(const Request& request, std::span<const Token> prompt) const {
   if (prompt.empty()) return InvalidField("prompt", "it has no tokens; give some text");
-  if (static_cast<int>(prompt.size()) >= limits_.context)
+  const int next = request.embedding ? 0 : 1;  // a token behind it
+  if (static_cast<int>(prompt.size()) + next > limits_.context)
     return FailField(ErrorCode::kTooLarge, "prompt",
                      fmt::format("{} tokens do not fit a context of {}; "
                                  "shorten it or raise EngineOptions::context_size",

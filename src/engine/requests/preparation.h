@@ -53,6 +53,7 @@ class Preparation {
 
  private:
   [[nodiscard]] Status CheckOutput(const Request& request) const;
+  [[nodiscard]] static Status CheckEmbedding(const Request& request);
   [[nodiscard]] Status CheckRoom(const Request& request, std::span<const Token> prompt) const;
   std::vector<Token> PromptTokens(Request& request) const;
   std::vector<Token> PredictionTokens(const Request& request) const;

@@ -39,9 +39,11 @@ struct Sequence {
   bool drafts_first = false;       // its first token may be drafted
   int n_likely = 0;                // of the target's best tokens, that its drafters want to see
   int first_likely = 0;            // row of this pass's in the table of such tokens
-  int reached = 0;         // positions that the target's cache has held, also before a preemption
-  bool preempted = false;  // it lost its blocks and waits for others
-  int passed_over = 0;     // passes since its prompt got rows
+  int reached = 0;   // positions that the target's cache has held, also before a preemption
+  int n_pooled = 0;  // positions of its prompt whose states its embedding has
+  std::vector<double> pooled_sum = {};  // of these states, where the mean is asked for
+  bool preempted = false;               // it lost its blocks and waits for others
+  int passed_over = 0;                  // passes since its prompt got rows
   Completion completion = {};
 
   const Request& request() const { return job->request; }
@@ -59,6 +61,11 @@ struct Sequence {
     return request().prompt_logprobs >= 0 &&
            completion.prompt_logprobs.size() + 1 < job->prompt.size();
   }
+  // Not all states that its embedding is made of are known yet.
+  bool awaits_embedding() const {
+    return request().embedding && n_pooled < static_cast<int>(job->prompt.size());
+  }
+  bool awaits_prompt() const { return awaits_prompt_logprobs() || awaits_embedding(); }
 };
 
 // By sequence id.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "foretoken/drafts.h"
 
@@ -106,6 +107,9 @@ void Commit::ApplyOne(const Part& part) {
   CommittedSequence& out = part.out;
   s.first_likely = n_likely_rows_;
   ReadPromptLogprobs(part);
+  ReadEmbedding(part);
+  const bool all_read = part.planned.prefill && !part.planned.decodes && !s.awaits_prompt();
+  if (all_read && s.emitter.tokens_left() <= 0) out.ended = FinishReason::kLength;
   if (part.planned.decodes) CommitTokens(part);
   if (s.n_likely > 0) n_likely_rows_ += out.n_committed;
   const int first = part.rows.first_position, length = cache_.length(part.planned.seq);
@@ -128,9 +132,44 @@ void Commit::ReadPromptLogprobs(const Part& part) {
     const Token token = s.job->prompt[known.size() + 1];
     logprobs_.Read(part.Logits(i), token, s.request().prompt_logprobs, known.emplace_back());
   }
-  const bool all_read =
-      part.planned.prefill && !part.planned.decodes && !s.awaits_prompt_logprobs();
-  if (all_read && s.emitter.tokens_left() <= 0) part.out.ended = FinishReason::kLength;
+}
+
+// Position by position, so that the sum does not depend on how the prompt was divided. What a
+// preempted prompt reads again is there already.
+void Commit::ReadEmbedding(const Part& part) const {
+  Sequence& s = part.s;
+  if (!s.awaits_embedding()) return;
+  std::vector<float>& embedding = s.completion.embedding;
+  const Pooling pooling = *s.request().embedding;
+  const int dim = settings_.dim, last = static_cast<int>(s.job->prompt.size()) - 1;
+  for (int i = std::max(0, s.n_pooled - part.rows.first_position); i < part.kept; ++i) {
+    const float* const state = part.result.State(part.rows.first_row + i);
+    const int position = part.rows.first_position + i;
+    for (std::size_t d = 0; d < s.pooled_sum.size(); ++d) s.pooled_sum[d] += state[d];
+    if (pooling == Pooling::kNone)
+      std::copy_n(state, dim, embedding.begin() + std::ptrdiff_t{position} * dim);
+    else if (position == (pooling == Pooling::kFirst ? 0 : last))
+      std::copy_n(state, dim, embedding.begin());
+  }
+  s.n_pooled = std::max(s.n_pooled, part.rows.first_position + part.kept);
+  if (!s.awaits_embedding()) EndEmbedding(part);
+}
+
+void Commit::EndEmbedding(const Part& part) const {
+  Sequence& s = part.s;
+  std::vector<float>& embedding = s.completion.embedding;
+  const auto n = static_cast<double>(s.job->prompt.size());
+  for (std::size_t d = 0; d < s.pooled_sum.size(); ++d)
+    embedding[d] = static_cast<float>(s.pooled_sum[d] / n);
+  if (std::all_of(embedding.begin(), embedding.end(), [](float x) { return std::isfinite(x); }))
+    return;
+  s.job->Blame(
+      {ErrorCode::kInvalidFile,
+       fmt::format("{}: the hidden states of {} tokens of text are not finite, so they have "
+                   "no embedding; its weights are damaged or too large: fetch or convert it "
+                   "again",
+                   settings_.target_path, s.job->prompt.size())});
+  embedding.clear();
 }
 
 void Commit::CommitTokens(const Part& part) {

@@ -47,6 +47,7 @@ struct Commits {
 
 struct CommitSettings {
   int vocabulary = 0;
+  int dim = 0;       // numbers of a hidden state
   int max_rows = 0;  // of a pass
   int max_sequences = 1;
   bool kv_cache = true, prefix_cache = true;
@@ -73,6 +74,8 @@ class Commit {
   struct Part;  // of the pass: what concerns one sequence
   void ApplyOne(const Part& part);
   void ReadPromptLogprobs(const Part& part);
+  void ReadEmbedding(const Part& part) const;
+  void EndEmbedding(const Part& part) const;
   void CommitTokens(const Part& part);
   void CommitToken(const Part& part, int i, TokenEvent& event);
   bool Report(const Part& part) const;

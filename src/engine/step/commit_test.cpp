@@ -145,5 +145,44 @@ TEST(Commit, ShowsDraftersTheTargetsBestTokens) {
   EXPECT_NE(engine.drafter->likely[0], engine.drafter->likely[1]);
 }
 
+// The mean of all states of a prompt, of which the cache held some for another request already.
+std::vector<float> MeanState(const FakeEngine& engine, std::span<const Token> prompt) {
+  std::vector<double> sum(8);
+  for (std::size_t n = 1; n <= prompt.size(); ++n) {
+    const auto state = engine.runner.StateOf(prompt.first(n));
+    for (std::size_t d = 0; d < sum.size(); ++d) sum[d] += state[d];
+  }
+  std::vector<float> mean;
+  for (const double x : sum)
+    mean.push_back(static_cast<float>(x / static_cast<double>(prompt.size())));
+  return mean;
+}
+
+TEST(Commit, AnEmbeddingIsMadeOfTheStatesOfThePrompt) {
+  FakeEngine::Options options;
+  options.runner.max_rows = 96;  // the prompt takes two passes
+  FakeEngine engine(options);
+  engine.Run(Ask(150, 4));
+  Request request = Ask(150, 0);
+  const std::span<const Token> prompt = request.prompt_tokens;
+  request.embedding = Pooling::kMean;
+  const Completion mean = engine.Run(request);
+  EXPECT_EQ(mean.embedding, MeanState(engine, prompt));
+  EXPECT_EQ(mean.timings.cached_prompt_tokens, 0);
+  EXPECT_EQ(mean.finish_reason, FinishReason::kLength);
+  EXPECT_TRUE(mean.token_ids.empty());
+  request.embedding = Pooling::kFirst;
+  EXPECT_EQ(engine.Run(request).embedding, engine.runner.StateOf(prompt.first(1)));
+  request.embedding = Pooling::kLast;
+  const Completion last = engine.Run(request);
+  EXPECT_EQ(last.embedding, engine.runner.StateOf(prompt));
+  EXPECT_GT(last.timings.cached_prompt_tokens, 0);
+  request.embedding = Pooling::kNone;
+  const auto all = engine.Run(request).embedding;
+  ASSERT_EQ(all.size(), 8 * prompt.size());
+  EXPECT_EQ(std::vector<float>(all.end() - 16, all.end() - 8),
+            engine.runner.StateOf(prompt.first(prompt.size() - 1)));
+}
+
 }  // namespace
 }  // namespace foretoken::engine

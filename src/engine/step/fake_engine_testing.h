@@ -81,8 +81,10 @@ class FakeEngine {
     recorder.emplace(options, drafters);
     record_status = recorder->Open(EngineSummary{}, o.runner.vocabulary);
     admission.emplace(
-        AdmissionSettings{
-            .vocabulary = o.runner.vocabulary, .context = o.context, .end_tokens = o.end_tokens},
+        AdmissionSettings{.vocabulary = o.runner.vocabulary,
+                          .dim = o.runner.dim,
+                          .context = o.context,
+                          .end_tokens = o.end_tokens},
         options, tokenizer, kernels, *rules, drafters, cache, [this](SeqId seq, const Sequence& s) {
           if (s.drafts())
             estimates->controller->Begin(seq, {s.least_drafts, s.most_drafts, s.follows_drafts});
@@ -105,6 +107,7 @@ class FakeEngine {
   // For drafters that were changed since. REQUIRES: nothing runs.
   void MakeCommit(const Options& o) {
     commit.emplace(CommitSettings{.vocabulary = o.runner.vocabulary,
+                                  .dim = o.runner.dim,
                                   .max_rows = o.runner.max_rows,
                                   .max_sequences = o.sequences,
                                   .prefix_cache = o.prefix_cache,

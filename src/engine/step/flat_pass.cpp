@@ -27,6 +27,7 @@ FlatPass::FlatPass(int sequences, int max_rows) {
 
 void FlatPass::Clear() noexcept {
   entries.clear(), tokens.clear(), segments.clear(), logit_rows.clear(), choices.clear();
+  wants_states = false;
 }
 
 void FlatPass::Add(SeqId seq, int cached, std::span<const Token> text,
@@ -55,6 +56,7 @@ void Flatten(const PassPlan& plan, const Proposals& drafts, const Sequences& seq
     if (planned.prefill)
       rows.n_prompt_logits =
           AskPromptLogits(s, cached, planned.n_feed, rows.first_row, pass.logit_rows);
+    pass.wants_states |= s.awaits_embedding();
     rows.first_logit = static_cast<int>(pass.logit_rows.size());
     const auto feed = s.sampler.text().subspan(static_cast<std::size_t>(cached),
                                                static_cast<std::size_t>(planned.n_feed));

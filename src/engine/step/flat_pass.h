@@ -28,11 +28,16 @@ struct FlatPass {
   std::vector<kv::Segment> segments;
   std::vector<int> logit_rows;
   std::vector<kernels::Choice> choices;  // of each row of logits, if `chooses`
+  bool wants_states = false;             // a sequence's embedding is made of them
   bool chooses = false;  // a row is not wanted whole where verification needs one token of it
 
   FlatPass(int sequences, int max_rows);
   model::Pass View() const {
-    return {.tokens = tokens, .segments = segments, .logit_rows = logit_rows, .choices = choices};
+    return {.tokens = tokens,
+            .segments = segments,
+            .logit_rows = logit_rows,
+            .choices = choices,
+            .wants_states = wants_states};
   }
   int n_rows() const { return static_cast<int>(tokens.size()); }
   void Clear() noexcept;

@@ -50,7 +50,8 @@ int Scheduler::MostDrafts(const Sequence& s, int rows) const noexcept {
 // its logits. Heads draft behind what came from the cache; where the text depends on the drafts, those
 // that read the features of all positions need each computed once.
 std::span<const Token> Scheduler::SharableText(const Sequence& s) const noexcept {
-  if (!settings_.prefix_cache || !s.request().reuse_prefix || s.awaits_prompt_logprobs()) return {};
+  if (!settings_.prefix_cache || !s.request().reuse_prefix) return {};
+  if (s.job->reads_prompt() && s.awaits_prompt()) return {};
   const bool features = std::any_of(s.drafters.begin(), s.drafters.end(), [&](int d) {
     const loader::DrafterEntry& entry = drafters_[d];
     return entry.reads_features() && !entry.drafter->ReadsTargetCache() &&
@@ -92,8 +93,7 @@ bool Scheduler::MayJoin(const Job& job, const Sequences& sequences) const noexce
   }
   if (!runs) return true;
   const std::size_t n = job.prompt.size();
-  const bool shares =
-      settings_.prefix_cache && job.request.reuse_prefix && job.request.prompt_logprobs < 0;
+  const bool shares = settings_.prefix_cache && job.request.reuse_prefix && !job.reads_prompt();
   const int shared = shares ? cache_.SharedBlocks(std::span(job.prompt).first(n - 1), job.salt) : 0;
   return kv::BlocksFor(static_cast<int>(n) + 1) - shared <= SpareBlocks(sequences);
 }

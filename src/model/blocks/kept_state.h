@@ -12,17 +12,19 @@ namespace foretoken::model {
 class KeptState final : public Block {
  public:
   // norm: null: as it is. features: [rows, stride], this part's column first.
+  // wanted: null: in every pass.
   KeptState(const Workspace& space, int dim, const float* norm, float norm_eps, float* features,
-            std::int64_t stride)
+            std::int64_t stride, bool (*wanted)(const Pass&) = nullptr)
       : space_(space),
         norm_(norm),
         norm_eps_(norm_eps),
         residual_(space.scratch.residual.View(dim)),
         features_(features),
-        stride_(stride) {}
+        stride_(stride),
+        wanted_(wanted) {}
 
   void AddPhases(std::vector<Phase>& phases) const override {
-    phases.push_back(PhaseOf<&KeptState::Keep>(*this, Split::kRows));
+    phases.push_back(PhaseOf<&KeptState::Keep>(*this, Split::kRows, wanted_));
   }
 
  private:
@@ -43,6 +45,7 @@ class KeptState final : public Block {
   const Activation residual_;
   float* const features_;
   const std::int64_t stride_;
+  bool (*const wanted_)(const Pass&);
 };
 
 }  // namespace foretoken::model

@@ -89,6 +89,7 @@ void Message::AddPass(const Pass& pass, int features_width) {
     Add(std::bit_cast<std::array<std::int32_t, kChoiceWords>>(choice));
   Add(static_cast<std::int32_t>(pass.own_features));
   Add(static_cast<std::int32_t>(pass.reduced));
+  Add(static_cast<std::int32_t>(pass.wants_states));
   Add(features_width);
   const std::size_t n_features = pass.tokens.size() * static_cast<std::size_t>(features_width),
                     at = words_.size();
@@ -154,6 +155,7 @@ bool Message::ReadPass(Pass& pass, int& features_width) {
   pass.choices = choices_;
   pass.own_features = words.Take() != 0;
   pass.reduced = words.Take() != 0;
+  pass.wants_states = words.Take() != 0;
   features_width = words.Take();
   const auto features = words.Take(std::int64_t{n_rows} * features_width);
   features_.resize(features.size());

@@ -74,7 +74,8 @@ struct OwnPass {
             .choices = choices,
             .features = width == 0 ? nullptr : features.data(),
             .own_features = width != 0,
-            .reduced = width != 0};
+            .reduced = width != 0,
+            .wants_states = width != 0};
   }
 
   int width;
@@ -95,6 +96,7 @@ void ExpectSame(const Pass& got, const Pass& wanted, int width) {
   EXPECT_TRUE(SameTokens(got.logit_rows, wanted.logit_rows));
   EXPECT_EQ(got.own_features, wanted.own_features);
   EXPECT_EQ(got.reduced, wanted.reduced);
+  EXPECT_EQ(got.wants_states, wanted.wants_states);
   ASSERT_EQ(got.features == nullptr, wanted.features == nullptr);
   if (wanted.features != nullptr) {
     EXPECT_TRUE(

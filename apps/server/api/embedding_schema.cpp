@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/embedding_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/api/json_fields.h"
+#include "server/api/json_tree.h"
+#include "server/api/ollama_schema.h"
+#include "server/api/sampling_fields.h"
+
+namespace foretoken::server {
+namespace {
+
+bool FewEnough(const Json& list, std::size_t most, const std::string& field, JsonFields& fields) {
+  if (list.empty())
+    fields.Bad(field, "it is an empty list; give one text at least");
+  else if (list.size() > most)
+    fields.Bad(field, fmt::format("{} are more than {}; send several requests", list.size(), most));
+  return !fields.failed();
+}
+
+void ReadEmbeddingInput(const Json& value, const std::string& name, int vocabulary_size,
+                        JsonFields& fields, std::vector<Prompt>& inputs) {
+  if (value.is_string()) {
+    inputs.emplace_back(value.get<std::string>());
+  } else if (value.is_array() && !value.empty()) {
+    std::vector<std::int32_t> tokens;
+    if (ReadTokenIds(name, value, vocabulary_size, fields, tokens))
+      inputs.emplace_back(std::move(tokens));
+  } else {
+    fields.Bad(name, fmt::format("{} is no input; give a text, a list of token ids, or a list of "
+                                 "such",
+                                 value.is_array() ? "an empty list" : JsonFields::Shown(value)));
+  }
+}
+
+// A text, a list of token ids, or a list of such.
+void ReadInputs(const Json& value, int vocabulary_size, JsonFields& fields, EmbeddingCall& call) {
+  call.listed = value.is_array() && (value.empty() || !value.front().is_number());
+  if (!call.listed)
+    return ReadEmbeddingInput(value, call.field, vocabulary_size, fields, call.inputs);
+  if (!FewEnough(value, kMostInputs, call.field, fields)) return;
+  call.inputs.reserve(value.size());
+  for (std::size_t i = 0; i < value.size() && !fields.failed(); ++i)
+    ReadEmbeddingInput(value[i], fmt::format("{}[{}]", call.field, i), vocabulary_size, fields,
+                       call.inputs);
+}
+
+// The model's own where none is named.
+Pooling ReadPooling(JsonFields& fields, const ModelLimits& limits) {
+  std::string name = Name(limits.pooling);
+  const bool given = fields.Text("pooling", name);
+  for (const Pooling pooling : {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast})
+    if (name == Name(pooling)) return pooling;
+  if (given)
+    fields.Bad("pooling", fmt::format("{} is none; use \"mean\", \"cls\", \"last\" or \"none\"",
+                                      JsonFields::Shown(name)));
+  else
+    fields.Bad(
+        "pooling",
+        "the model's file says 'rank': it scores pairs of texts with a head that is not read "
+        "here; name \"mean\", \"cls\" or \"last\"",
+        "unsupported_parameter");
+  return Pooling::kLast;
+}
+
+void ReadEncoding(JsonFields& fields, EmbeddingCall& call) {
+  std::string encoding = "float";
+  fields.Text("encoding_format", encoding);
+  call.base64 = encoding == "base64";
+  if (!call.base64 && encoding != "float")
+    fields.Bad("encoding_format",
+               fmt::format("{} is none; use \"float\" or \"base64\"", JsonFields::Shown(encoding)));
+}
+
+void ReadNumbers(JsonFields& fields, const ModelLimits& limits, EmbeddingCall& call) {
+  call.pooling = ReadPooling(fields, limits);
+  fields.Integer("dimensions", 1, limits.embedding_size, call.dimensions);
+  fields.Integer("embd_normalize", -1, 64, call.normalize);
+  if (call.dimensions && call.pooling == Pooling::kNone)
+    fields.Bad("dimensions",
+               "rows of tokens are not cut; leave it out, or ask for another pooling");
+  if (call.form == EmbeddingForm::kOpenAi && call.pooling == Pooling::kNone)
+    fields.Bad("pooling",
+               "'none' gives a row for each token, for which this form has no place; ask for "
+               "another pooling, or use /embedding");
+}
+
+void ReadQuery(JsonFields& fields, RerankCall& call) {
+  if (!fields.Text("query", call.query)) fields.Bad("query", "it is missing; give a text");
+}
+
+// Each a text, or an object with one.
+void ReadDocument(const Json& value, const std::string& name, JsonFields& fields,
+                  RerankCall& call) {
+  const Json* text = &value;
+  if (value.is_object())
+    if (const auto found = value.find("text"); found != value.end()) text = &*found;
+  if (text->is_string())
+    call.documents.push_back(text->get<std::string>());
+  else
+    fields.Bad(name, "it is neither a text nor an object with a \"text\"; give one");
+}
+
+void ReadDocuments(JsonFields& fields, RerankCall& call) {
+  const Json* documents = fields.Find("documents");
+  if (const Json* const texts = fields.Find("texts"); texts != nullptr) {
+    if (documents != nullptr) return fields.Bad("texts", "documents are given too; keep one");
+    documents = texts;
+    call.field = "texts";
+  }
+  if (documents == nullptr || !documents->is_array())
+    return fields.Bad(call.field, "it is not a list of texts; give one");
+  // The query is an input too.
+  if (!FewEnough(*documents, kMostInputs - 1, call.field, fields)) return;
+  for (std::size_t i = 0; i < documents->size() && !fields.failed(); ++i)
+    ReadDocument((*documents)[i], fmt::format("{}[{}]", call.field, i), fields, call);
+}
+
+template <typename Call, typename Read>
+Parsed<Call> ReadBody(std::string_view body, Read&& read) {
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  std::optional<ApiError> error;
+  JsonFields fields(*json, "", error);
+  Call call;
+  read(fields, call);
+  fields.Finish();
+  if (error) return Refuse(*std::move(error));
+  return call;
+}
+
+}  // namespace
+
+Parsed<EmbeddingCall> ParseEmbeddingCall(std::string_view body, const ModelLimits& limits,
+                                         EmbeddingForm form) {
+  return ReadBody<EmbeddingCall>(body, [&](JsonFields& fields, EmbeddingCall& call) {
+    ReadModel(fields, limits);
+    const Json* const input = fields.Find("input");
+    const Json* const content = fields.Find("content");
+    if (input != nullptr && content != nullptr)
+      fields.Bad("content", "an input is given too; keep one of them");
+    call.form = content != nullptr ? EmbeddingForm::kLlama : form;
+    if (content != nullptr) call.field = "content";
+    if (input == nullptr && content == nullptr)
+      fields.Bad("input", "it is missing; give a text, or a list of texts");
+    else
+      ReadInputs(input != nullptr ? *input : *content, limits.vocabulary_size, fields, call);
+    ReadEncoding(fields, call);
+    ReadNumbers(fields, limits, call);
+    fields.Switch("add_special_tokens", call.add_special);
+    fields.Find("user");
+  });
+}
+
+Parsed<EmbeddingCall> ParseOllamaEmbedding(std::string_view body, const ModelLimits& limits,
+                                           EmbeddingForm form) {
+  return ReadBody<EmbeddingCall>(body, [&](JsonFields& fields, EmbeddingCall& call) {
+    ReadOllamaModel(fields, limits);
+    call.form = form;
+    call.field = form == EmbeddingForm::kOllama ? "input" : "prompt";
+    call.truncate = true;
+    const Json* const input = fields.Find(call.field);
+    const bool some = input != nullptr && *input != "" && !(input->is_array() && input->empty());
+    if (some && form == EmbeddingForm::kOllamaPrompt && !input->is_string())
+      fields.Bad(call.field, JsonFields::Shown(*input) + " is no text; give one");
+    else if (some)
+      ReadInputs(*input, limits.vocabulary_size, fields, call);
+    fields.Switch("truncate", call.truncate);
+    for (const char* const name : {"keep_alive", "options"}) fields.Find(name);
+    ReadNumbers(fields, limits, call);
+    if (call.pooling == Pooling::kNone)
+      fields.Bad("pooling", "'none' gives a row for each token; ask for another pooling");
+    // What Ollama's older endpoint gives is not normalised.
+    if (form == EmbeddingForm::kOllamaPrompt) call.normalize = -1;
+  });
+}
+
+Parsed<RerankCall> ParseRerankCall(std::string_view body, const ModelLimits& limits) {
+  return ReadBody<RerankCall>(body, [&](JsonFields& fields, RerankCall& call) {
+    ReadModel(fields, limits);
+    ReadQuery(fields, call);
+    ReadDocuments(fields, call);
+    std::optional<int> most;
+    fields.Integer("top_n", 1, 1 << 24, most);
+    if (most) call.most = static_cast<std::size_t>(*most);
+    fields.Switch("return_documents", call.with_documents);
+    fields.Switch("return_text", call.with_documents);
+    fields.Find("user");
+    call.pooling = ReadPooling(fields, limits);
+    if (call.pooling == Pooling::kNone)
+      fields.Bad("pooling",
+                 "'none' gives no single row to compare; use \"mean\", \"cls\" or "
+                 "\"last\"");
+  });
+}
+
+}  // namespace foretoken::server
