@@ -21,8 +21,8 @@ constexpr std::size_t kMaxResponseFields = 64;
 // Their members keep their order.
 constexpr std::string_view kOrderedFields[] = {"json_schema", "response_format", "guided_json",
                                                "structured_outputs"};
-constexpr std::string_view kLengths[] = {"n_predict", "max_tokens", "max_completion_tokens",
-                                         "max_new_tokens"};
+constexpr std::string_view kLengthNames[] = {"n_predict", "max_tokens", "max_completion_tokens",
+                                             "max_new_tokens"};
 
 // A filter, and the fields that count only where the list of samplers has it.
 struct Sampler {
@@ -116,10 +116,11 @@ class LlamaCppReader {
         out.Put(name, Contains(kOrderedFields, name) ? std::string(RawMember(body_, {name}))
                       : IsGreedy(name, value)        ? "0"
                                                      : OneLine(value));
-    if (std::none_of(std::begin(kLengths), std::end(kLengths), [this](std::string_view name) {
-          const auto found = json_.find(name);
-          return found != json_.end() && !found->is_null();
-        }))
+    if (std::none_of(std::begin(kLengthNames), std::end(kLengthNames),
+                     [this](std::string_view name) {
+                       const auto found = json_.find(name);
+                       return found != json_.end() && !found->is_null();
+                     }))
       out.Put("max_tokens", "-1");
     if (!ids_.empty()) out.Put("logit_bias", "[" + ids_ + "]");
     std::string prompts;  // to be filled in
