@@ -7,7 +7,8 @@ namespace foretoken::server {
 
 extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute, kCountTokensRoute,
     kDetokenizeRoute, kHealthRoute, kIndexRoute, kMessagesRoute, kMetricsRoute, kModelRoute,
-    kModelsRoute, kPageRoute, kResponsesRoute, kSpeculationRoute, kTokenizeRoute, kVersionRoute;
+    kModelsRoute, kPageRoute, kResponsesRoute, kSpeculationRoute, kTokenizeRoute, kVerifyRoute,
+    kVersionRoute;
 extern const Route kOllamaChatRoute, kOllamaCopyRoute, kOllamaCreateRoute, kOllamaDeleteRoute,
     kOllamaEmbedRoute, kOllamaEmbeddingsRoute, kOllamaGenerateRoute, kOllamaPsRoute,
     kOllamaPullRoute, kOllamaPushRoute, kOllamaShowRoute, kOllamaTagsRoute, kOllamaVersionRoute;
@@ -17,6 +18,7 @@ extern const Route kInfillRoute, kLlamaCppCompletionRoute, kOpenApiRoute, kProps
 std::span<const Route* const> Routes() {
   static constexpr std::array kRoutes = {&kCompletionsRoute,
                                          &kChatCompletionsRoute,
+                                         &kVerifyRoute,
                                          &kResponsesRoute,
                                          &kMessagesRoute,
                                          &kCountTokensRoute,
