@@ -152,6 +152,15 @@ TEST(RequestGrowth, Chats) {
   ExpectLinearBodies(cases, ParseChatCall);
 }
 
+TEST(RequestGrowth, Verify) {
+  const std::string rest = R"("prompt":"Once","max_tokens":1,"temperature":0,)";
+  ExpectLinearBodies(
+      {{"drafts", Field(rest, "drafts", ListOf("", "17", ""))},
+       {"a text of drafts", Field(rest, "drafts", Within("\"", "a b ", "\""))},
+       {"tokens so far", Field(rest + R"("drafts":[],)", "generated", ListOf("", "17", ""))}},
+      ParseVerifyCall);
+}
+
 TEST(RequestGrowth, Tokenize) {
   ExpectLinearBodies({{"a content", Field("", "content", Within("\"", "a b ", "\""))}},
                      ParseTokenizeCall);

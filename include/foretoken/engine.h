@@ -53,6 +53,7 @@ class PreparedRequest {
  public:
   // As it was given, but for prompt_tokens, which have moved:
   const Request& request() const { return request_; }
+  // Request::generated is the end of them.
   std::span<const std::int32_t> prompt_tokens() const { return prompt_; }
   // The tokens of the prediction, as many as fit the engine's context.
   std::span<const std::int32_t> prediction_tokens() const { return prediction_; }
@@ -74,9 +75,11 @@ class PreparedRequest {
 };
 
 struct Completion {
-  std::string text;                     // valid UTF-8, without the stop string
-  std::vector<std::int32_t> token_ids;  // committed tokens; an end token is the last of them
-  std::vector<std::int32_t> prompt_token_ids;
+  // Valid UTF-8, without the stop string. Where it goes on (FinishReason::kVerified), without what may
+  // be the beginning of a character or of a stop string: the next request has that.
+  std::string text;
+  std::vector<std::int32_t> token_ids;         // committed tokens; an end token is the last of them
+  std::vector<std::int32_t> prompt_token_ids;  // with Request::generated
   std::vector<TokenLogprobs> logprobs;         // one per token, if asked for
   std::vector<TokenLogprobs> prompt_logprobs;  // from the prompt's second token on
   // If it was asked for: ModelSummary::embedding_size numbers, or as many for each of the prompt's
@@ -249,9 +252,11 @@ class Engine {
   SpeculativeUse UseForAny() const;
 
   // Text to tokens and back, with the target's vocabulary. Any thread. If a CancellationScope ended
-  // Tokenize, there are no tokens.
+  // it, there are no tokens.
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,
                                      bool parse_special) const;
+  // The same for text that follows other text: no space is put before it.
+  std::vector<std::int32_t> TokenizeMore(const std::string& text) const;
   std::string Detokenize(std::span<const std::int32_t> tokens, bool special = false) const;
   // The single token that `text` is in the middle of a longer text. special: names of control
   // tokens count as such. Errors: kInvalidArgument (it is not a token, or several).

@@ -186,6 +186,16 @@ struct Request {
   // from) serves requests with the same salt only: so one user's requests neither see nor speed up
   // those of another. At most 1024 bytes. Empty: shared with all others whose salt is empty.
   std::string cache_salt = {};
+
+  // The caller's drafts of the next tokens, at most 64. One pass of the target verifies them, and the
+  // request ends with its first token that is none of them (FinishReason::kVerified), or where its
+  // text ends. They are verified as sample-match does, so a token is the one that a request without
+  // them has at this place. An empty list asks for one token. Nothing else drafts for it.
+  std::optional<std::vector<std::int32_t>> drafts = {};
+  // With drafts: the tokens that earlier requests with this prompt, seed and id gave. Noise,
+  // penalties, the grammar, stop strings and both limits go on behind them, as in one text; the
+  // completion has what follows.
+  std::vector<std::int32_t> generated = {};
 };
 
 }  // namespace foretoken

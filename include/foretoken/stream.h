@@ -12,8 +12,9 @@
 namespace foretoken {
 
 // Why a request ended. kStop: an end token or a stop string. kLength: it has all the tokens that it
-// asked for, or its context is full. kError: see Completion::error.
-enum class FinishReason { kStop, kLength, kCancelled, kError };
+// asked for, or its context is full. kError: see Completion::error. kVerified: its drafts were
+// verified (Request::drafts), and its text goes on.
+enum class FinishReason { kStop, kLength, kCancelled, kError, kVerified };
 const char* Name(FinishReason reason);
 
 // Where a token came from.

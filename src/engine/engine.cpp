@@ -25,6 +25,8 @@ const char* Name(FinishReason reason) {
       return "cancelled";
     case FinishReason::kError:
       return "error";
+    case FinishReason::kVerified:
+      return "verified";
   }
   return "";
 }
@@ -114,6 +116,11 @@ SpeculativeUse Engine::UseForAny() const {
 std::vector<std::int32_t> Engine::Tokenize(const std::string& text, bool add_special,
                                            bool parse_special) const {
   const text::EncodeOptions options{.add_special = add_special, .parse_special = parse_special};
+  return EmptyIfCancelled([&] { return impl_->tokenizer().Encode(text, options); });
+}
+
+std::vector<std::int32_t> Engine::TokenizeMore(const std::string& text) const {
+  const text::EncodeOptions options{.add_special = false, .continues = true};
   return EmptyIfCancelled([&] { return impl_->tokenizer().Encode(text, options); });
 }
 

@@ -38,6 +38,11 @@ class GrammarWalk {
   void Pop(int n) noexcept;
   int length() const noexcept { return static_cast<int>(tokens_.size()); }
 
+  // Whether the text so far follows the grammar, and that could be found within the limits.
+  bool follows() const noexcept {
+    return grammar_ == nullptr ||
+           !(states_.back() == Grammar::kOver || states_.back() == Grammar::kUnknown);
+  }
   bool CanEnd() noexcept;
   // As Grammar::Mask.
   bool Mask(std::span<float> logits) noexcept;

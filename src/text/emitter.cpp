@@ -54,6 +54,12 @@ std::optional<FinishReason> Emitter::Push(Token token, std::string& shown) {
   return std::nullopt;
 }
 
+void Emitter::GoOnBehind(std::span<const Token> tokens) {
+  std::string shown;
+  for (const Token token : tokens) Push(token, shown);
+  shown_elsewhere_ = released_;
+}
+
 void Emitter::Flush(std::string& shown) {
   text_ += stream_.Finish();
   Release(text_.size(), shown);

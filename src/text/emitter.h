@@ -29,11 +29,21 @@ class Emitter {
   // Takes the next committed token and appends to `shown` the text that may be shown now. Returns a
   // reason if the request ends with this token.
   std::optional<FinishReason> Push(Token token, std::string& shown);
+  // Goes on behind tokens whose text was shown elsewhere. REQUIRES: nothing was pushed before, and the
+  // text does not end with one of them.
+  void GoOnBehind(std::span<const Token> tokens);
   // Appends the text that was held back. For a request that ends for a reason from outside.
   void Flush(std::string& shown);
 
-  const std::string& text() const { return text_; }             // with the part that is held back
-  std::string TakeText() noexcept { return std::move(text_); }  // REQUIRES: no later call
+  // Forgets it, where the text goes on elsewhere.
+  void DropHeldBack() noexcept { text_.resize(released_); }
+
+  const std::string& text() const { return text_; }  // with the part that is held back
+  // Without what was shown elsewhere. REQUIRES: no later call.
+  std::string TakeText() noexcept {
+    text_.erase(0, shown_elsewhere_);
+    return std::move(text_);
+  }
   int n_tokens() const { return n_tokens_; }
   int tokens_left() const { return limit_ - n_tokens_; }
 
@@ -53,6 +63,7 @@ class Emitter {
   Utf8Stream stream_;
   std::string text_;
   std::size_t released_ = 0;
+  std::size_t shown_elsewhere_ = 0;
 };
 
 }  // namespace foretoken::text

@@ -42,6 +42,23 @@ class EmitterTest : public testing::Test {
   FakeTokenizer tokenizer_{kVocabulary};
 };
 
+TEST_F(EmitterTest, GoesOnBehindTokensThatWereShownElsewhere) {
+  Emitter emitter = Make({"cde"}, 6);
+  emitter.GoOnBehind(std::vector<Token>{0, 1, 2});  // "ab" was shown, and "c" was held back
+  EXPECT_EQ(emitter.tokens_left(), 3);
+  EXPECT_EQ(PushAll(emitter, "dx").all(), "cdx");
+  EXPECT_EQ(PushAll(emitter, "y").ended, FinishReason::kLength);
+  EXPECT_EQ(emitter.TakeText(), "cdxy");
+  Emitter stops = Make({"cde"});
+  stops.GoOnBehind(std::vector<Token>{0, 1, 2, 3});
+  EXPECT_EQ(PushAll(stops, "e").ended, FinishReason::kStop);
+  EXPECT_EQ(stops.TakeText(), "");
+  Emitter ends_elsewhere = Make({"cde"});
+  PushAll(ends_elsewhere, "abc");
+  ends_elsewhere.DropHeldBack();
+  EXPECT_EQ(ends_elsewhere.TakeText(), "ab");
+}
+
 TEST_F(EmitterTest, ShowsEachTokenAtOnceWithoutStopStrings) {
   Emitter emitter = Make({});
   const Shown shown = PushAll(emitter, "abc");

@@ -6,9 +6,10 @@ Nothing here knows the answers. What holds for every answer is in server_attack.
 import json
 import random
 
-ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/completions", "/chat/completions", "/tokenize", "/detokenize", "/v1/models",
+ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/v1/verify", "/completions", "/chat/completions", "/tokenize", "/detokenize", "/v1/models",
              "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/")
-READERS = (*ENDPOINTS[:6], "/completion", "/infill", "/v1/embeddings", "/v1/rerank", "/embedding", "/api/embed")  # paths that get bodies with other values and other bytes
+READERS = (*ENDPOINTS[:7], "/completion", "/infill", "/v1/embeddings", "/v1/rerank", "/embedding", "/api/embed", "/v1/responses", "/v1/messages",
+           "/api/chat", "/api/generate")  # paths that get bodies with other values and other bytes
 BODIES = {
     "/v1/completions": {
         "model": "tales-9m-q8_0", "prompt": "Once upon a time", "max_tokens": 4, "temperature": 0.7, "seed": 3, "n": 1, "top_p": 0.9, "top_k": 5,
@@ -21,6 +22,10 @@ BODIES = {
         "messages": [{"role": "system", "content": "short"}, {"role": "user", "content": [{"type": "text", "text": "hello"}]}], "max_tokens": 4,
         "seed": 1, "logprobs": True, "top_logprobs": 2, "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {
             "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}}, "stream": True, "tools": [], "n": 2},
+    "/v1/verify": {
+        "prompt": "Once upon a time", "max_tokens": 12, "temperature": 0.7, "seed": 3, "drafts": [17, 300, 5], "generated": [263, 931], "logprobs": 1,
+        "stop": ["end"], "stop_token_ids": [3], "min_tokens": 3, "frequency_penalty": 0.1, "dry_multiplier": 0.5, "grammar": "root ::= [a-z ]*",
+        "cache_salt": "a", "ignore_eos": True, "speculative": {"strategy": "sample-match"}},
     "/tokenize": {"content": "the end of it", "add_special": True, "parse_special": True, "with_pieces": True},
     "/detokenize": {"tokens": [1, 2, 300], "special": True},
     "/v1/messages": {

@@ -31,7 +31,8 @@ constexpr std::string_view kSeeds[] = {
     "\","
     "\"regex\":null},\"guided_choice\":null,\"regex\":\"\",\"json_schema\":null}",
     "2{\"content\":\"a\",\"add_special\":true,\"with_pieces\":false}",
-    "3{\"tokens\":[1,2,3],\"special\":true}"};
+    "3{\"tokens\":[1,2,3],\"special\":true}",
+    "4{\"prompt\":\"a\",\"seed\":1,\"generated\":[4,5],\"drafts\":[1,2,3]}"};
 
 const ModelLimits& Limits() {
   static const ModelLimits limits = {
@@ -83,7 +84,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 8) {
     case 0:
       if (const auto call = ParseCompletionCall(body, Limits()); Good(call)) CheckCall(*call);
       break;
@@ -92,6 +93,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 2:
       Good(ParseTokenizeCall(body, Limits()));
+      break;
+    case 4:
+      if (const auto call = ParseVerifyCall(body, Limits()); Good(call)) {
+        CheckCall(*call);
+        FORETOKEN_CHECK(call->drafts && call->n == 1 && !call->stream && !call->echo);
+        for (const std::int32_t id : call->request.generated) FORETOKEN_CHECK(id >= 0 && id < 100);
+      }
       break;
     default:
       if (const auto call = ParseDetokenizeCall(body, Limits()); Good(call))

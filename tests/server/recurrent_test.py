@@ -51,6 +51,21 @@ class Recurrent(unittest.TestCase):
         self.assertGreaterEqual(drafted[1][0], 160)
         self.assertEqual([text for _, text in drafted], list(texts))
 
+    def test_drafts_of_a_client_leave_no_state_behind(self):
+        body = {"prompt": FIRST, "max_tokens": 60, "temperature": 1, "seed": 5, "ignore_eos": True}
+        with Server(PROGRAM, "-m", str(self.model), "--spec-type", "none") as server:
+            def in_calls(drafts_behind):
+                tokens, text, calls = [], "", 0
+                while len(tokens) < 60:
+                    reply = server.post("/v1/verify", {**body, "generated": tokens, "drafts": drafts_behind(len(tokens))})
+                    tokens, text, calls = tokens + reply["tokens"], text + reply["text"], calls + 1
+                return tokens, text, calls
+
+            right, text, calls = in_calls(lambda n: [])
+            self.assertEqual((calls, text), (60, server.completion(**body)["choices"][0]["text"]))
+            self.assertEqual(in_calls(lambda n: right[n:n + 9]), (right, text, 6))
+            self.assertEqual(in_calls(lambda n: right[n:n + 3] + [ANSWER] * 9)[:2], (right, text))
+
     def test_hostile_values_are_refused(self):
         for value in ("-1", "999999999999", "many", ""):
             run = subprocess.run([PROGRAM, "serve", "-m", self.model, "--state-checkpoint-tokens", value], capture_output=True, text=True, timeout=900,

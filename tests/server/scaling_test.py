@@ -164,6 +164,16 @@ CASES = {
         "thoughts": lambda n: json.dumps({"messages": [{"role": "assistant", "content": "<think></think>" * (n // 15)}], "max_tokens": 1}),
         "tools": field("tools", lambda n: "[" + listed("{}", n) + "]", MESSAGE + '"tool_choice":"none",'),
     },
+    ("POST", "/v1/verify"): {
+        **ANY_BODY,
+        "drafts": field("drafts", lambda n: "[" + listed("17", n) + "]", PROMPT),
+        "drafts that are none": field("drafts", lambda n: "[" + listed("[]", n) + "]", PROMPT),
+        "drafts in a text": field("drafts", lambda n: '"' + "a b " * (n // 4) + '"', PROMPT),
+        "tokens so far": field("generated", lambda n: "[" + listed("17", n) + "]", PROMPT + '"drafts":[],"temperature":0,'),
+        "tokens so far that are none": field("generated", lambda n: "[" + listed("-1", n) + "]", PROMPT + '"drafts":[],'),
+        "tokens so far, and stop texts": lambda n: json.dumps({"prompt": "a", "drafts": [], "temperature": 0, "max_tokens": 1000,
+                                                               "generated": [17] * min(500, n // 100), "stop": ["a" * 1023 + "b"] * 16}),
+    },
     ("POST", "/api/chat"): {
         **ANY_BODY,
         "stop texts": field("options", lambda n: '{"num_predict":1,"stop":[' + listed('"abc"', n) + "]}", OLLAMA_MESSAGE),
@@ -384,6 +394,9 @@ class Endpoints(unittest.TestCase):
     def test_embeddings(self):
         for path in ("/v1/embeddings", "/embeddings", "/embedding", "/api/embed", "/api/embeddings", "/v1/rerank", "/v1/reranking"):
             self.bodies(path)
+
+    def test_verify(self):
+        self.bodies("/v1/verify")
 
     def test_messages_and_responses(self):
         for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/apply-template"):

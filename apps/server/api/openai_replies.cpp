@@ -513,6 +513,31 @@ LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int
   return text;
 }
 
+LongText VerifiedText(const ReplyFrame& frame, const Choice& choice) {
+  const Completion& completion = choice.end.completion;
+  const std::int64_t accepted = completion.speculation.accepted;
+  OrderedJson json = Base(frame, false);
+  json["object"] = "verification";
+  json["accepted"] = accepted;
+  json["next"] = nullptr;
+  if (accepted < std::ssize(completion.token_ids)) {
+    const std::int32_t next = completion.token_ids.back();
+    json["next"] = {{"id", next}, {"text", frame.piece(next)}};
+  }
+  json["tokens"] = completion.token_ids;
+  json["text"] = completion.text;
+  json["finish_reason"] = nullptr;
+  if (completion.finish_reason != FinishReason::kVerified)
+    json["finish_reason"] = Name(completion.finish_reason);
+  LongText text;
+  text.Add(Opened(json) + ",\"logprobs\":");
+  AddLogprobs(frame, choice, text);
+  OrderedJson rest = {{"usage", UsageJson(UsageOf({&choice, 1}, 1))}};
+  PutStatistics(rest, frame, {&choice, 1});
+  text.Add(Closing(rest));
+  return text;
+}
+
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
   OrderedJson json = Base(frame, true);
   OrderedJson choice = PartChoice(frame, part.choice, &part.text, false);

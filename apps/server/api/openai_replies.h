@@ -77,6 +77,9 @@ Usage UsageOf(std::span<const Choice> choices, int n);
 // The arguments must outlive it.
 LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n);
 
+// The reply of /v1/verify. The arguments must outlive it.
+LongText VerifiedText(const ReplyFrame& frame, const Choice& choice);
+
 // A chunk of a streamed reply. The text continues; rounds are shown if the frame asks for traces.
 struct StreamPart {
   int choice = 0;

@@ -8,6 +8,7 @@
 #include <array>
 #include <utility>
 
+#include "foretoken/drafts.h"
 #include "foretoken/speculative_config.h"
 #include "server/api/answer_format.h"
 #include "server/api/chat_messages.h"
@@ -31,8 +32,9 @@ constexpr std::string_view kMethodKey = "speculative_method",
 // Reads the body of a generation request into a call, with the fields in one JsonFields.
 class CallReader {
  public:
-  CallReader(const Json& json, std::string_view body, const ModelLimits& limits, bool chat)
-      : body_(body), limits_(limits), fields_(json, "", error_) {
+  CallReader(const Json& json, std::string_view body, const ModelLimits& limits, bool chat,
+             bool verifies = false)
+      : body_(body), limits_(limits), fields_(json, "", error_), verifies_(verifies) {
     call_.chat = chat;
   }
 
@@ -54,6 +56,7 @@ class CallReader {
     ReadLogprobs();
     ReadPrediction();
     ReadSpeculation();
+    if (verifies_) ReadDrafts();
     ReadForeignFields(fields_, call_.chat, call_.notices);
     fields_.Finish();
     if (error_) return Refuse(*std::move(error_));
@@ -294,6 +297,47 @@ class CallReader {
     UsePrediction();
   }
 
+  void ReadDrafts() {
+    ReadGenerated();
+    const Json* const drafts = fields_.Find("drafts");
+    const bool list = drafts != nullptr && drafts->is_array();
+    if (drafts == nullptr)
+      return fields_.Bad("drafts",
+                         "they are missing; give a list of token ids, which may be empty, "
+                         "or a text");
+    if (!list && !drafts->is_string())
+      return fields_.Bad("drafts", JsonFields::Shown(*drafts) +
+                                       " is neither a list of token ids nor a text; give one");
+    if (list && drafts->size() > kMaxDraft)
+      return fields_.Bad("drafts", fmt::format("{} tokens are more than {}; give fewer",
+                                               drafts->size(), kMaxDraft));
+    std::vector<std::int32_t> tokens;
+    if (list) ReadTokenIds("drafts", *drafts, limits_.vocabulary_size, fields_, tokens);
+    call_.drafts = list ? Prompt(std::move(tokens)) : Prompt(drafts->get<std::string>());
+    RefuseBesideDrafts();
+  }
+
+  void ReadGenerated() {
+    const Json* const generated = fields_.Find("generated");
+    if (generated == nullptr) return;
+    if (!generated->is_array())
+      return fields_.Bad("generated",
+                         JsonFields::Shown(*generated) + " is not a list of token ids; give one");
+    ReadTokenIds("generated", *generated, limits_.vocabulary_size, fields_, request().generated);
+    if (!generated->empty() && !call_.seed && !request().sampling.greedy())
+      fields_.Bad("seed", "it is missing; give the one of the calls that gave these tokens");
+  }
+
+  void RefuseBesideDrafts() {
+    constexpr const char* kCode = "unsupported_parameter";
+    if (call_.n > 1) fields_.Bad("n", "drafts continue one text; ask for one", kCode);
+    if (call_.prompts.size() > 1) fields_.Bad("prompt", "drafts continue one; give one", kCode);
+    if (call_.stream) fields_.Bad("stream", "the tokens come together; leave it out", kCode);
+    if (call_.echo) fields_.Bad("echo", "prompts do not come back; leave it out", kCode);
+    if (!call_.tools.json.empty() || !call_.tools.use.tools.empty())
+      fields_.Bad("tools", "drafts continue texts without calls; use /v1/chat/completions", kCode);
+  }
+
   struct Settings {
     std::optional<std::string> type;
     std::optional<VerifyStrategy> strategy;
@@ -354,6 +398,7 @@ class CallReader {
   JsonFields fields_;
   GenerationCall call_;
   std::string effort_json_;  // variables of the template
+  const bool verifies_;
 };
 
 }  // namespace
@@ -379,6 +424,18 @@ Parsed<GenerationCall> ParseChatCall(std::string_view body, const ModelLimits& l
   const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
   return CallReader(*json, body, limits, true).Read();
+}
+
+Parsed<GenerationCall> ParseVerifyCall(std::string_view body, const ModelLimits& limits) {
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  const auto has = [&](const char* name) {
+    const auto found = json->find(name);
+    return found != json->end() && !found->is_null();
+  };
+  if (has("prompt") && has("messages"))
+    return Refuse(BadField("messages", "a prompt is given too; keep one of them"));
+  return CallReader(*json, body, limits, has("messages"), true).Read();
 }
 
 Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits& limits) {

@@ -61,6 +61,7 @@ struct GenerationCall {
   std::optional<int> max_tokens;      // absent: as many as fit
   std::optional<std::uint64_t> seed;  // absent: the server chooses one
   int n = 1;                          // choices of each prompt
+  std::optional<Prompt> drafts;       // of /v1/verify: for Request.drafts
   bool stream = false, include_usage = false;
   bool echo = false;
   bool trace = false;  // speculative.trace
@@ -74,6 +75,9 @@ struct GenerationCall {
                                                          const ModelLimits& limits);
 [[nodiscard]] Parsed<GenerationCall> ParseChatCall(std::string_view body,
                                                    const ModelLimits& limits);
+// A body of /v1/verify: that of a completion, or with messages that of a chat, and drafts.
+[[nodiscard]] Parsed<GenerationCall> ParseVerifyCall(std::string_view body,
+                                                     const ModelLimits& limits);
 
 struct TokenizeCall {
   std::string content;

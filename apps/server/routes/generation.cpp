@@ -57,6 +57,11 @@ Parsed<Request> RequestOf(const Service& service, GenerationCall& call, const Pr
   if (request.min_new_tokens > request.max_new_tokens)
     return Refuse(BadField("min_tokens", fmt::format("{} do not fit; {} do", request.min_new_tokens,
                                                      request.max_new_tokens)));
+  if (call.drafts) {
+    const auto* const text = std::get_if<std::string>(&*call.drafts);
+    request.drafts = text != nullptr ? engine.TokenizeMore(*text)
+                                     : std::get<std::vector<std::int32_t>>(*call.drafts);
+  }
   for (const std::string& text : call.dry_breakers.texts) {
     const auto token = engine.TokenOf(text);
     if (!token && !call.dry_breakers.of_client) continue;
@@ -100,7 +105,7 @@ std::size_t BytesOf(const PreparedRequest& prepared) {
                       request.sampling.grammar.size() + request.prediction.size() +
                       request.cache_salt.size() +
                       (prepared.prompt_tokens().size() + prepared.prediction_tokens().size() +
-                       request.stop_token_ids.size()) *
+                       request.stop_token_ids.size() + request.generated.size()) *
                           sizeof(std::int32_t) +
                       request.sampling.logit_bias.size() * 64;
   for (const std::string& text : request.stop) bytes += sizeof(text) + text.size();
@@ -127,14 +132,14 @@ void LeaveRoomForThought(const Service& service, const Prompt& prompt, Generatio
   const ModelCalls& model = service.model_calls;
   std::span<const std::int32_t> tokens = std::get<std::vector<std::int32_t>>(prompt);
   tokens = tokens.last(std::min(tokens.size(), kLast));
-  frame.answers->begun =
-      call.add_generation_prompt &&
-      calls::EndsInThought(service.engine.Detokenize(tokens, true), *model.thoughts);
-  if (call.thought_budget) BoundThought(service, prompt, frame.answers->begun, call);
+  const bool begun = call.add_generation_prompt &&
+                     calls::EndsInThought(service.engine.Detokenize(tokens, true), *model.thoughts);
+  if (frame.answers) frame.answers->begun = begun;
+  if (call.thought_budget) BoundThought(service, prompt, begun, call);
   std::string& grammar = call.request.sampling.grammar;
   const bool whole = model.format != nullptr && model.format->whole;
   if (grammar.empty() || whole) return;
-  if (frame.answers->begun)
+  if (begun)
     grammar = calls::BehindThought(grammar, *model.thoughts, model.control);
   else if (model.thinks && !call.tools.use.tools.empty())
     grammar = calls::PerhapsBehindThought(grammar, *model.thoughts, model.control);
@@ -214,9 +219,10 @@ ReplyFrame FrameOf(const Service& service, GenerationCall& call) {
   const SpeculativeParameters& speculative = call.request.speculative;
   const int tokens =
       speculative.num_speculative_tokens.value_or(engine.summary().num_speculative_tokens);
-  const bool drafts = speculative.enabled.value_or(true) && tokens > 0;
-  return {.chat = call.chat,
-          .id = fmt::format("{}-{:016x}", call.chat ? "chatcmpl" : "cmpl", RandomNumber()),
+  const bool drafts = speculative.enabled.value_or(true) && tokens > 0 && !call.drafts;
+  const bool chat = call.chat && !call.drafts;  // its answer is read as that of a chat
+  return {.chat = chat,
+          .id = fmt::format("{}-{:016x}", chat ? "chatcmpl" : "cmpl", RandomNumber()),
           .created = static_cast<std::int64_t>(std::time(nullptr)),
           .model = service.limits.name,
           .engine = &engine.summary(),
@@ -228,8 +234,8 @@ ReplyFrame FrameOf(const Service& service, GenerationCall& call) {
           .echo_logprobs = call.request.prompt_logprobs >= 0,
           .include_usage = call.include_usage,
           .trace = call.trace,
-          .answers = call.chat ? std::optional(ReadAnswers(model, call)) : std::nullopt,
-          .calls = call.chat && (whole || !call.tools.use.tools.empty()) ? model.format : nullptr,
+          .answers = chat ? std::optional(ReadAnswers(model, call)) : std::nullopt,
+          .calls = chat && (whole || !call.tools.use.tools.empty()) ? model.format : nullptr,
           .tools = call.tools.use.tools,
           .control = &model.control};
 }

@@ -8,7 +8,7 @@ namespace foretoken::server {
 extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute, kCountTokensRoute,
     kDetokenizeRoute, kEmbeddingsRoute, kHealthRoute, kIndexRoute, kLlamaEmbeddingRoute,
     kLlamaEmbeddingsRoute, kMessagesRoute, kMetricsRoute, kModelRoute, kModelsRoute, kPageRoute,
-    kRerankRoute, kRerankingRoute, kResponsesRoute, kSpeculationRoute, kTokenizeRoute,
+    kRerankRoute, kRerankingRoute, kResponsesRoute, kSpeculationRoute, kTokenizeRoute, kVerifyRoute,
     kVersionRoute;
 extern const Route kOllamaChatRoute, kOllamaCopyRoute, kOllamaCreateRoute, kOllamaDeleteRoute,
     kOllamaEmbedRoute, kOllamaEmbeddingsRoute, kOllamaGenerateRoute, kOllamaPsRoute,
@@ -19,6 +19,7 @@ extern const Route kInfillRoute, kLlamaCppCompletionRoute, kOpenApiRoute, kProps
 std::span<const Route* const> Routes() {
   static constexpr std::array kRoutes = {&kCompletionsRoute,
                                          &kChatCompletionsRoute,
+                                         &kVerifyRoute,
                                          &kResponsesRoute,
                                          &kMessagesRoute,
                                          &kCountTokensRoute,

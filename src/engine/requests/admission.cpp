@@ -18,6 +18,12 @@ Error ThrownBy(std::string_view what) noexcept {
   return status.error();
 }
 
+std::vector<Token> EndTokensOf(const Request& request, std::span<const Token> of_model) {
+  std::vector<Token> tokens = request.stop_token_ids;
+  if (!request.ignore_eos) tokens.insert(tokens.end(), of_model.begin(), of_model.end());
+  return tokens;
+}
+
 void MakeRoomForCounts(SpeculationStats& stats, std::size_t n) {
   for (auto* counts :
        {&stats.drafted_per_position, &stats.verified_per_position, &stats.accepted_per_position})
@@ -108,27 +114,22 @@ void Admission::AdmitFirst(SeqId seq) noexcept {
   if (s.emitter.tokens_left() <= 0 && !s.awaits_prompt()) Finish(job, FinishReason::kLength);
 }
 
-// All tokens that end the request.
-std::vector<Token> Admission::EndTokensOf(const Request& request) const {
-  std::vector<Token> tokens = request.stop_token_ids;
-  if (!request.ignore_eos)
-    tokens.insert(tokens.end(), settings_.end_tokens.begin(), settings_.end_tokens.end());
-  return tokens;
-}
-
 void Admission::Admit(Job& job, SeqId seq) {
   const Request& request = job.request;
   const verify::Verifier& verifier = rules_.VerifierFor(request);
-  const int room = settings_.context - static_cast<int>(job.prompt.size());
+  const std::span<const Token> own =
+      std::span(job.prompt).first(job.prompt.size() - request.generated.size());
+  const int room = settings_.context - static_cast<int>(own.size());
   const int max_new = std::min(request.max_new_tokens, room);
-  const std::vector<Token> end_tokens = EndTokensOf(request);
+  const std::vector<Token> end_tokens = EndTokensOf(request, settings_.end_tokens);
   sampling::Sampler sampler({.parameters = request.sampling,
                              .end_tokens = end_tokens,
                              .min_new_tokens = request.min_new_tokens,
                              .noise = Noise(request.seed, request.id),
                              .grammar = job.grammar},
                             settings_.vocabulary, kernels_);
-  sampler.Begin(job.prompt, max_new + kMaxDraft + 1);
+  sampler.Begin(own, max_new + kMaxDraft + 1);
+  for (const Token token : request.generated) sampler.Push(token);
   auto& slot = sequences_.Slot(seq);
   slot.reset(new Sequence{.job = &job,
                           .sampler = std::move(sampler),
@@ -136,6 +137,7 @@ void Admission::Admit(Job& job, SeqId seq) {
                                                    request.control_texts),
                           .verifier = &verifier,
                           .drafters = rules_.DraftersFor(request)});
+  slot->emitter.GoOnBehind(request.generated);
   Completion& completion = slot->completion;
   completion.seed = request.seed;
   completion.strategy = verifier.name();
@@ -177,6 +179,8 @@ void Admission::BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end
   const SpeculativeOptions& options = options_.speculative;
   if (s.drafts())
     s.most_drafts = speculative.num_speculative_tokens.value_or(*options.num_speculative_tokens);
+  if (s.verifies()) s.most_drafts = static_cast<int>(s.given().size());
+  s.drafts_first = s.verifies();
   MakeRoomForCounts(s.completion.speculation, static_cast<std::size_t>(s.most_drafts));
   if (!s.drafts()) return;
   const SamplingParameters sampling = speculative.draft_sampling.value_or(request.sampling);
@@ -209,7 +213,10 @@ void Admission::Finish(Job& job, FinishReason reason) noexcept {
   if (slot != nullptr) {
     Sequence& s = *slot;
     std::string rest;
-    TryFor(job, [&] { s.emitter.Flush(rest); });  // empty unless the request was cancelled
+    if (reason == FinishReason::kVerified && !job.error)
+      s.emitter.DropHeldBack();
+    else
+      TryFor(job, [&] { s.emitter.Flush(rest); });  // empty unless the request was cancelled
     if (s.awaits_embedding()) s.completion.embedding.clear();
     completion = std::move(s.completion);
     completion.text = s.emitter.TakeText();

@@ -85,7 +85,6 @@ class Admission {
   bool EndCancelled() noexcept;
   void AdmitFirst(SeqId seq) noexcept;
   void Admit(Job& job, SeqId seq);
-  std::vector<Token> EndTokensOf(const Request& request) const;
   void BeginThinking(Sequence& s) const;
   void BeginEmbedding(Sequence& s) const;
   void BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end_tokens, int max_new);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@ namespace foretoken::engine {
 struct Job {
   Ticket ticket = 0;
   Request request;            // without its prompt's tokens:
-  std::vector<Token> prompt;  // at least one
+  std::vector<Token> prompt;  // at least one; Request::generated is the end of them
   std::vector<Token> prediction;
   SaltId salt = kNoSalt;  // stands for its cache_salt
   OnRound on_round;
@@ -41,6 +42,9 @@ struct Job {
     if (!error) error = std::move(why);
   }
 };
+
+// All tokens that end a request's text. of_model: those that end every text.
+std::vector<Token> EndTokensOf(const Request& request, std::span<const Token> of_model);
 
 // The error of a request whose callback threw.
 Error ThrownBy(std::string_view what) noexcept;

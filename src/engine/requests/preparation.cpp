@@ -4,11 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "base/argument_checks.h"
+#include "engine/requests/job.h"
+#include "foretoken/drafts.h"
+#include "grammar/grammar_walk.h"
 #include "sampling/logprobs.h"
+#include "text/emitter.h"
 
 namespace foretoken::engine {
 namespace {
@@ -26,6 +32,11 @@ Result<PreparedRequest> Preparation::Prepare(Request request) const {
   prepared.prediction_ = PredictionTokens(request);
   if (!request.embedding) request.sampling = Drawable(std::move(request.sampling));
   FORETOKEN_TRY(prepared.grammar_, grammars_.Of(request.sampling));
+  if (!request.generated.empty())
+    FORETOKEN_CHECK_OK(
+        CheckGenerated(request, static_cast<int>(prepared.prompt_.size()), prepared.grammar_));
+  prepared.prompt_.insert(prepared.prompt_.end(), request.generated.begin(),
+                          request.generated.end());
   prepared.request_ = std::move(request);
   return prepared;
 }
@@ -69,7 +80,64 @@ Status Preparation::Check(const Request& request, std::span<const Token> prompt)
     return InvalidField("first_target",
                         "a trace begins with a token of the target's; leave it on, or record "
                         "nothing");
-  return CheckRoom(request, prompt);
+  FORETOKEN_CHECK_OK(CheckRoom(request, prompt));
+  return CheckDrafts(request, static_cast<int>(prompt.size()));
+}
+
+Status Preparation::CheckDrafts(const Request& request, int n_prompt) const {
+  if (!request.drafts) {
+    if (request.generated.empty()) return {};
+    return InvalidField("generated", "nothing is to be verified behind it; give drafts");
+  }
+  if (request.drafts->size() > kMaxDraft)
+    return InvalidField("drafts", fmt::format("{} are more than the {} of one pass; give fewer",
+                                              request.drafts->size(), kMaxDraft));
+  FORETOKEN_CHECK_OK(CheckTokens("drafts", *request.drafts, limits_.vocabulary));
+  FORETOKEN_CHECK_OK(CheckTokens("generated", request.generated, limits_.vocabulary));
+  if (limits_.records)
+    return InvalidField("drafts", "a trace has no drafts of callers; record nothing");
+  if (request.prompt_logprobs >= 0)
+    return InvalidField("prompt_logprobs", "drafts are given too; ask for them in another request");
+  const int n = static_cast<int>(request.generated.size());
+  if (n > 0 && n_prompt + n >= limits_.context)
+    return FailField(ErrorCode::kTooLarge, "generated",
+                     fmt::format("{} tokens and the {} of the prompt do not fit a context of {}; "
+                                 "the text has ended",
+                                 n, n_prompt, limits_.context));
+  if (n > 0 && n >= request.max_new_tokens)
+    return InvalidField("generated",
+                        fmt::format("{} tokens, and the request may have {}; the text has ended", n,
+                                    request.max_new_tokens));
+  return {};
+}
+
+// Follows the text as the engine's thread will, so that this thread finds the grammar's states. The
+// engine's thread might have to find them again, all at once, so the work is that of a first token.
+Status Preparation::CheckGenerated(const Request& request, int n_prompt,
+                                   const std::shared_ptr<const grammar::Grammar>& grammar) const {
+  const std::vector<Token> ends = EndTokensOf(request, end_tokens_);
+  text::Emitter emitter(tokenizer_, request.stop, ends,
+                        std::min(request.max_new_tokens, limits_.context - n_prompt),
+                        request.control_texts);
+  std::string shown;
+  for (const Token token : request.generated)
+    if (emitter.Push(token, shown))
+      return InvalidField("generated",
+                          fmt::format("the text ends with token {} of {}; nothing follows it",
+                                      emitter.n_tokens(), request.generated.size()));
+  grammar::GrammarWalk walk(grammar);
+  walk.Begin(static_cast<int>(request.generated.size()));
+  for (const Token token : request.generated) {
+    walk.Push(token);
+    if (walk.work() > grammar::GrammarWalk::kMaxWork)
+      return Fail(grammar::ErrorOf(grammar::GrammarFailure::kRequestWork));
+    if (!walk.follows())
+      return InvalidField("generated",
+                          fmt::format("token {} of {} does not follow the grammar; give the tokens "
+                                      "that requests with this grammar gave",
+                                      walk.length(), request.generated.size()));
+  }
+  return {};
 }
 
 Status Preparation::CheckOutput(const Request& request) const {

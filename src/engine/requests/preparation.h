@@ -7,6 +7,8 @@
 
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "engine/requests/speculation_rules.h"
 #include "foretoken/engine.h"
@@ -30,7 +32,8 @@ class Preparation {
       : limits_(limits),
         tokenizer_(tokenizer),
         rules_(rules),
-        grammars_(tokenizer, std::move(end_tokens)) {}
+        end_tokens_(std::move(end_tokens)),
+        grammars_(tokenizer, end_tokens_) {}
 
   // Errors: kInvalidArgument (a parameter out of range, a grammar), kTooLarge (the prompt or the
   // grammar does not fit), kNoMemory.
@@ -55,12 +58,16 @@ class Preparation {
   [[nodiscard]] Status CheckOutput(const Request& request) const;
   [[nodiscard]] static Status CheckEmbedding(const Request& request);
   [[nodiscard]] Status CheckRoom(const Request& request, std::span<const Token> prompt) const;
+  [[nodiscard]] Status CheckDrafts(const Request& request, int n_prompt) const;
+  [[nodiscard]] Status CheckGenerated(const Request& request, int n_prompt,
+                                      const std::shared_ptr<const grammar::Grammar>& grammar) const;
   std::vector<Token> PromptTokens(Request& request) const;
   std::vector<Token> PredictionTokens(const Request& request) const;
 
   const RequestLimits limits_;
   const text::Tokenizer& tokenizer_;
   const SpeculationRules& rules_;
+  const std::vector<Token> end_tokens_;
   mutable loader::Grammars grammars_;  // which any thread may use
 };
 

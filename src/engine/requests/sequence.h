@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/requests/job.h"
@@ -47,6 +49,15 @@ struct Sequence {
   Completion completion = {};
 
   const Request& request() const { return job->request; }
+  // It has a token of its own.
+  bool begun() const { return sampler.n_generated() > std::ssize(request().generated); }
+  // Its drafts are its caller's, and it ends when they are verified.
+  bool verifies() const { return request().drafts.has_value(); }
+  std::span<const Token> given() const {
+    return verifies() ? std::span<const Token>(*request().drafts) : std::span<const Token>();
+  }
+  // How many drafts it has must not depend on other requests.
+  bool keeps_drafts() const { return follows_drafts || verifies(); }
   // More is read of its rows of logits than what its verifier chooses: log-probabilities, likely
   // tokens, or the verdicts on drafts of parts that think.
   bool reads_logits() const {

@@ -43,6 +43,7 @@ void SpeculativeUse::Add(const SpeculativeUse& other) {
 namespace engine {
 
 std::vector<int> SpeculationRules::DraftersFor(const Request& request) const {
+  if (request.drafts) return {};
   const SpeculativeParameters& s = request.speculative;
   const int k = s.num_speculative_tokens.value_or(*options_.speculative.num_speculative_tokens);
   if (!s.enabled.value_or(true) || k == 0) return {};
@@ -81,6 +82,7 @@ const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) co
   if (verifiers_.own) return *verifiers_.own;
   // At temperature 0 every strategy is greedy, so results say greedy.
   if (request.sampling.greedy()) return verifiers_.Of(VerifyStrategy::kGreedy);
+  if (request.drafts) return verifiers_.Of(VerifyStrategy::kSampleMatch);
   const VerifyStrategy strategy = StrategyOf(request);
   if (strategy != VerifyStrategy::kAuto) return verifiers_.Of(strategy);
   // If draft lengths follow measured time or the load, no text may depend on them (ADR 0009).
@@ -101,7 +103,8 @@ const verify::Verifier& SpeculationRules::VerifierFor(const Request& request) co
 // At temperature 0 relaxed is greedy, as every strategy.
 const verify::Verifier* SpeculationRules::ThinkingVerifierFor(const Request& request) const {
   const bool asked = options_.speculative.use_relaxed_acceptance_for_thinking;
-  if (!asked || verifiers_.one_for_all() || request.sampling.greedy()) return nullptr;
+  if (!asked || verifiers_.one_for_all() || request.sampling.greedy() || request.drafts)
+    return nullptr;
   const verify::Verifier& relaxed = verifiers_.Of(VerifyStrategy::kRelaxed);
   return &VerifierFor(request) == &relaxed ? nullptr : &relaxed;
 }
@@ -182,8 +185,25 @@ Status SpeculationRules::CheckLeastDrafts(const Request& request) const {
   return config ? Status() : Fail(std::move(config).error());
 }
 
+// Given drafts have no distributions, and tokens must not depend on them.
+Status SpeculationRules::CheckGivenDrafts(const Request& request) const {
+  if (verifiers_.one_for_all())
+    return InvalidField("drafts",
+                        fmt::format("'{}' verifies every request of this engine, and these need "
+                                    "sample-match; open one without it",
+                                    VerifierFor(request).name()));
+  const VerifyStrategy strategy = request.speculative.strategy.value_or(VerifyStrategy::kAuto);
+  if (strategy != VerifyStrategy::kAuto && strategy != VerifyStrategy::kGreedy &&
+      strategy != VerifyStrategy::kSampleMatch)
+    return InvalidField(
+        "verify",
+        fmt::format("'{}' verifies no drafts that are given; leave it out", Name(strategy)));
+  return {};
+}
+
 Status SpeculationRules::Check(const Request& request) const {
   const SpeculativeParameters& s = request.speculative;
+  if (request.drafts) FORETOKEN_CHECK_OK(CheckGivenDrafts(request));
   if (s.method) {
     if (auto drafters = drafters_.Find(*s.method); !drafters)
       return Fail(std::move(drafters).error());

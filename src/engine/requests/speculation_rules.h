@@ -58,6 +58,7 @@ class SpeculationRules {
     return request.speculative.strategy.value_or(options_.speculative.strategy);
   }
   const verify::Verifier* AskedFor(const Request& request) const;
+  [[nodiscard]] Status CheckGivenDrafts(const Request& request) const;
   [[nodiscard]] Status CheckLeastDrafts(const Request& request) const;
   [[nodiscard]] Status CheckDrafters(const Request& request) const;
   bool VerifiesDistributions(const Request& request) const;

@@ -49,6 +49,24 @@ class SpeculationRulesTest : public testing::Test {
   loader::DrafterSet drafters_;
 };
 
+// No token may depend on a caller's drafts, whatever the engine's own are verified by.
+TEST_F(SpeculationRulesTest, GivenDraftsAreVerifiedBySampleMatch) {
+  Request request = At(1), greedy = At(0);
+  request.drafts.emplace(), greedy.drafts.emplace();
+  options_.speculative.strategy = VerifyStrategy::kTypicalAcceptance;
+  options_.speculative.use_relaxed_acceptance_for_thinking = true;
+  const SpeculationRules rules = Rules();
+  EXPECT_EQ(VerifierOf(rules, request), "sample-match");
+  EXPECT_EQ(VerifierOf(rules, greedy), "greedy");
+  EXPECT_EQ(rules.ThinkingVerifierFor(request), nullptr);
+  EXPECT_NE(rules.ThinkingVerifierFor(At(1)), nullptr);
+  EXPECT_TRUE(rules.DraftersFor(request).empty());
+  EXPECT_FALSE(rules.FollowsDrafts(request, rules.VerifierFor(request)));
+  EXPECT_EQ(WhyNot(request), "");
+  request.speculative.strategy = VerifyStrategy::kResidual;
+  EXPECT_TRUE(WhyNot(request).starts_with("verify: 'residual' verifies no drafts that are given"));
+}
+
 // When a late network is ready is nothing that a text may depend on.
 TEST_F(SpeculationRulesTest, LateDraftersDecideNoText) {
   EXPECT_EQ(VerifierOf(Rules(), At(1)), "residual");
@@ -213,6 +231,9 @@ TEST_F(SpeculationRulesTest, OneVerifierForAllLeavesNoChoice) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message,
             "verify: 'synthetic' verifies every request of this engine; leave 'block' out");
+  Request given = At(1);
+  given.drafts.emplace();
+  EXPECT_TRUE(rules.Check(given).error().message.starts_with("drafts: 'synthetic' verifies every"));
 }
 
 TEST_F(SpeculationRulesTest, RefusesNumbersThatAreOutOfRange) {

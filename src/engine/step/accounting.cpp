@@ -47,7 +47,8 @@ void Accounting::ObserveOne(const PassRecord& record, std::size_t i,
     if (drafted.length() == 0) return;
     CountRound(drafted, 1000 * ms);
     stats.draft_ms += times.draft_ms;
-    return TellController(record, i, 1000 * ms);
+    if (!drafted.given) TellController(record, i, 1000 * ms);
+    return;
   }
   timings.decode_ms += ms;
   if (planned.again) return;

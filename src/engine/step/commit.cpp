@@ -176,6 +176,7 @@ void Commit::CommitTokens(const Part& part) {
   const round::Verdict& verdict = part.verdict.verdict;
   for (int i = 0; i <= verdict.accepted && !part.out.ended; ++i)
     CommitToken(part, i, events_[static_cast<std::size_t>(i)]);
+  if (!part.out.ended && part.s.verifies()) part.out.ended = FinishReason::kVerified;
 }
 
 // Commits token i of the round: an accepted draft, or the target's own token after them.

@@ -50,7 +50,13 @@ Drafting::Drafting(int max_sequences, loader::DrafterSet& drafters, Estimates& e
 void Drafting::Propose(const PassPlan& plan, const Sequences& sequences, const DraftWants& wants,
                        Proposals& out) noexcept {
   out.entries.assign(plan.size(), {});
-  for (std::size_t i = 0; i < plan.size(); ++i) out.entries[i].asked = plan.entries[i].max_draft;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const PlannedSequence& planned = plan.entries[i];
+    out.entries[i].asked = planned.max_draft;
+    const std::span<const Token> given = sequences.At(planned.seq).given();
+    if (planned.decodes && !given.empty())
+      TakeGiven(given.first(static_cast<std::size_t>(planned.max_draft)), out.entries[i]);
+  }
   out.predicted_us = out.control_us = 0;
   const Round round{plan, sequences, wants, out};
   MakeOffers(round);
@@ -63,6 +69,12 @@ void Drafting::Propose(const PassPlan& plan, const Sequences& sequences, const D
   for (int d = 0; d < drafters_.size(); ++d)
     if (!drafters_[d].instant) AskDrafter(round, d);
   WithholdShortDrafts(round);
+}
+
+// The request's own drafts, as many as its text may still have.
+void Drafting::TakeGiven(std::span<const Token> drafts, DraftedSequence& out) noexcept {
+  out.proposal = {.tokens = drafts};
+  out.given = true;
 }
 
 // The most drafts that the controller may choose for a sequence.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ class Drafting {
     const DraftWants& wants;
     Proposals& out;
   };
+  static void TakeGiven(std::span<const Token> drafts, DraftedSequence& out) noexcept;
   void MakeOffers(const Round& round) noexcept;
   void OfferFor(const Round& round, std::size_t i) noexcept;
   int WantedOf(const Round& round, SeqId seq) const noexcept;

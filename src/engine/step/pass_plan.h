@@ -11,13 +11,14 @@ namespace foretoken::engine {
 
 struct PlannedSequence {
   SeqId seq = 0;
-  int n_feed = 0;          // committed tokens that the cache lacks and that this pass reads
-  bool decodes = false;    // the pass reaches the newest token, so a verdict follows
-  bool prefill = false;    // it reads the prompt, or once more a text that was preempted
-  bool again = false;      // it reads a text that was preempted
-  bool may_draft = false;  // it decodes, or its first draft is verified with the prompt
-  int max_draft = 0;       // tokens that fit the request, the rows and the blocks
-  bool mixed = false;      // max_draft is smaller because the pass reads a prompt
+  int n_feed = 0;        // committed tokens that the cache lacks and that this pass reads
+  bool decodes = false;  // the pass reaches the newest token, so a verdict follows
+  bool prefill = false;  // it reads the prompt, or once more a text that was preempted
+  bool again = false;    // it reads a text that was preempted
+  bool may_draft =
+      false;           // it decodes, or its first draft is verified with the prompt; none is given
+  int max_draft = 0;   // tokens that fit the request, the rows and the blocks
+  bool mixed = false;  // max_draft is smaller because the pass reads a prompt
 };
 
 struct PassPlan {

@@ -10,6 +10,12 @@ namespace {
 
 constexpr int kPatience = 2;  // passes that a prompt lets shorter ones go before
 
+// The rows behind a text of n tokens that must have blocks before a request begins: the next token and
+// the drafts that are given.
+int RowsWithDrafts(int n, const Request& request) {
+  return n + 1 + (request.drafts ? static_cast<int>(request.drafts->size()) : 0);
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerSettings& settings, kv::BlockTables& cache,
@@ -30,7 +36,7 @@ int Scheduler::MissingRows(const Sequence& s) const noexcept {
 
 // The sequence must read text before it can decode.
 bool Scheduler::Reads(const Sequence& s) const noexcept {
-  return s.sampler.n_generated() == 0 || MissingRows(s) > MostDecodingRows();
+  return !s.begun() || MissingRows(s) > MostDecodingRows();
 }
 
 // The most committed tokens that a decoding sequence reads in one pass: the newest one. Without a
@@ -42,7 +48,6 @@ int Scheduler::MostDecodingRows() const noexcept {
 
 // The target adds a token of its own, so a draft may have one token fewer than the request takes.
 int Scheduler::MostDrafts(const Sequence& s, int rows) const noexcept {
-  if (!s.drafts()) return 0;
   return std::max(0, std::min({s.most_drafts, s.emitter.tokens_left() - 1, rows}));
 }
 
@@ -65,7 +70,7 @@ void Scheduler::SharePrefix(Sequence& s) noexcept {
   const int gained = cache_.Share(s.job->seq, SharableText(s), s.job->salt);
   if (gained == 0) return;
   const int length = cache_.length(s.job->seq);
-  if (s.sampler.n_generated() == 0) {
+  if (!s.begun()) {
     const int cached = std::max(0, length - std::max(s.reached, length - gained));
     s.completion.timings.cached_prompt_tokens += cached;
     cached_prompt_tokens_ += cached;
@@ -95,7 +100,8 @@ bool Scheduler::MayJoin(const Job& job, const Sequences& sequences) const noexce
   const std::size_t n = job.prompt.size();
   const bool shares = settings_.prefix_cache && job.request.reuse_prefix && !job.reads_prompt();
   const int shared = shares ? cache_.SharedBlocks(std::span(job.prompt).first(n - 1), job.salt) : 0;
-  return kv::BlocksFor(static_cast<int>(n) + 1) - shared <= SpareBlocks(sequences);
+  const int rows = RowsWithDrafts(static_cast<int>(n), job.request);
+  return kv::BlocksFor(rows) - shared <= SpareBlocks(sequences);
 }
 
 void Scheduler::Plan(const Sequences& sequences, PassPlan& plan) noexcept {
@@ -119,8 +125,8 @@ void Scheduler::Resume(const Sequences& sequences) noexcept {
     Sequence& s = sequences.At(seq);
     if (!s.preempted) continue;
     // The oldest request never waits, because it takes blocks from the others.
-    const int needed =
-        kv::BlocksFor(s.sampler.position() + 1) - cache_.SharedBlocks(SharableText(s), s.job->salt);
+    const int needed = kv::BlocksFor(RowsWithDrafts(s.sampler.position(), s.request())) -
+                       cache_.SharedBlocks(SharableText(s), s.job->salt);
     if (seq != order_.front() && needed > SpareBlocks(sequences)) return;
     s.preempted = false;
   }
@@ -185,7 +191,7 @@ void Scheduler::PlanPrompts(const Sequences& sequences, int rows, PassPlan& plan
 // n_feed is 0 or less if the prompt gets no rows in this pass.
 PlannedSequence Scheduler::PlanPrompt(Sequence& s, PromptBudget& budget) const noexcept {
   // A preempted text is read up to its newest token, which the next pass decodes.
-  const bool again = s.sampler.n_generated() > 0;
+  const bool again = s.begun();
   const int missing = MissingRows(s) - again;
   int n = std::min({missing, budget.rows, budget.room, cache_.RowsToBranch(s.job->seq)});
   if (s.awaits_prompt_logprobs()) n = std::min(n, 1 + kMaxDraft);  // rows of logits are as many
@@ -202,17 +208,16 @@ PlannedSequence Scheduler::PlanPrompt(Sequence& s, PromptBudget& budget) const n
   budget.ends |= n == missing;
   PlannedSequence planned{.seq = s.job->seq, .n_feed = n, .prefill = true, .again = again};
   planned.decodes = n == missing && !again && s.emitter.tokens_left() > 0;
-  planned.may_draft = planned.decodes && drafts > 0;
-  planned.max_draft = planned.may_draft ? drafts : 0;
+  planned.may_draft = planned.decodes && drafts > 0 && s.drafts();
+  planned.max_draft = planned.decodes ? drafts : 0;
   budget.rows -= n;
   budget.room -= n + planned.max_draft;
   return planned;
 }
 
-// Where the text depends on the drafts, their number must not depend on other requests.
 void Scheduler::BoundMixedDrafts(const Sequences& sequences, PassPlan& plan) const noexcept {
   for (PlannedSequence& planned : plan.entries) {
-    if (sequences.At(planned.seq).follows_drafts) continue;
+    if (sequences.At(planned.seq).keeps_drafts()) continue;
     planned.mixed = planned.max_draft > settings_.most_mixed_drafts;
     planned.max_draft = std::min(planned.max_draft, settings_.most_mixed_drafts);
   }
@@ -232,10 +237,10 @@ bool Scheduler::Fits(const PassPlan& plan, const Proposals& drafts) const noexce
   return blocks <= cache_.n_available_blocks();
 }
 
-// Shortens drafts to the blocks that their sequences hold, if the text does not depend on them.
+// Shortens drafts to the blocks that their sequences hold, where they may be shorter.
 void Scheduler::DropDrafts(const Sequences& sequences, PassPlan& plan) const noexcept {
   for (PlannedSequence& planned : plan.entries) {
-    if (sequences.At(planned.seq).follows_drafts) continue;
+    if (sequences.At(planned.seq).keeps_drafts()) continue;
     const int held = static_cast<int>(cache_.Blocks(planned.seq).size()) * tensor::kKvBlock,
               used = cache_.length(planned.seq) + planned.n_feed;
     planned.max_draft = std::clamp(held - used, 0, planned.max_draft);
