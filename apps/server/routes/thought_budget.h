@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "base/thought_marks.h"
+#include "calls/thought.h"
 #include "foretoken/engine.h"
 
 namespace foretoken::server {
