@@ -4,8 +4,8 @@
 
   embeddings.py --foretoken BIN --llama "PREFIX" --seen-as FOLDER [--bound X] [--context N] MODEL.gguf...
 
-PREFIX and --seen-as are those of generation.py. For each pooling both programs embed the same texts, as texts and as tokens, with caches in F32. The table
-has the largest difference of a number of the embeddings of length 1, and the smallest cosine of two that should be equal. Exit code 1 where a difference
+PREFIX and --seen-as are those of generation.py. For each pooling both programs embed the same tokens, which llama.cpp makes of some texts, with caches in F32.
+The table has the largest difference of a number of the embeddings of length 1, and the smallest cosine of two that should be equal. Exit code 1 where a difference
 exceeds the bound; 77 where PREFIX runs no llama-server. With weights of 8 bits and fewer both programs round activations, each in its way: give those models a
 bound of their own.
 """
@@ -29,7 +29,7 @@ def llama(args, model, pooling):
     server = generation.Server(args.llama, seen, args.port, args.context, "--embedding", "--pooling", pooling)
     try:
         tokens = [server.post("/tokenize", {"content": text, "add_special": True})["tokens"] for text in TEXTS]
-        return tokens, [[entry["embedding"] for entry in server.post("/v1/embeddings", {"input": given})["data"]] for given in (TEXTS, tokens)]
+        return tokens, [entry["embedding"] for entry in server.post("/v1/embeddings", {"input": tokens})["data"]]
     finally:
         server.stop()
 
@@ -37,12 +37,12 @@ def llama(args, model, pooling):
 def ours(args, model, pooling, tokens):
     with server_testing.Server(args.foretoken, "-m", model, "-t", "1", "-c", str(args.context), "--cache-type-k", "f32", "--cache-type-v", "f32", "-q",
                                "--repack-cache", "off") as server:
-        return [[entry["embedding"] for entry in server.post("/v1/embeddings", {"input": given, "pooling": pooling})["data"]] for given in (TEXTS, tokens)]
+        return [entry["embedding"] for entry in server.post("/v1/embeddings", {"input": tokens, "pooling": pooling})["data"]]
 
 
 def compare(args, model, pooling):
     tokens, wanted = llama(args, model, pooling)
-    rows = [pair for found, want in zip(ours(args, model, pooling, tokens), wanted) for pair in zip(found, want, strict=True)]
+    rows = list(zip(ours(args, model, pooling, tokens), wanted, strict=True))
     largest = max(abs(x - y) for found, want in rows for x, y in zip(found, want, strict=True))
     cosine = min(sum(x * y for x, y in zip(found, want)) for found, want in rows)
     good = largest <= args.bound
@@ -56,7 +56,7 @@ def main():
     parser.add_argument("--llama", required=True)
     parser.add_argument("--seen-as", required=True)
     parser.add_argument("--bound", type=float, default=1e-3)
-    parser.add_argument("--context", type=int, default=256)
+    parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--port", type=int, default=8099)
     parser.add_argument("models", nargs="+")
     args = parser.parse_args()

@@ -103,15 +103,15 @@ MESSAGE = '"messages":[{"role":"user","content":"Hello"}],"max_tokens":1,'
 OLLAMA_MESSAGE = '"stream":false,"messages":[{"role":"user","content":"Hello"}],'
 
 
-def embedding_cases(name):
-    """What all endpoints read that embed. Texts that are too long for the context are refused as soon as they are tokens."""
+def embedding_cases(name, rest=""):
+    """What all endpoints read that embed. The last of many inputs does not fit the context, so that all become tokens and none is computed."""
     return {
         **ANY_BODY,
         **text_cases(lambda text: {name: text}),
-        "texts": field(name, lambda n: "[" + ",".join([json.dumps("a" * (n // 1000))] * 1000) + "]"),
+        "texts": field(name, lambda n: json.dumps(["a" * (n // 1000)] * 1000 + ["a " * 600]), rest),
         "too many texts": field(name, lambda n: "[" + listed('"a"', n) + "]"),
         "tokens": field(name, lambda n: "[" + listed("17", n) + "]"),
-        "lists of tokens": field(name, lambda n: "[" + ",".join(["[" + listed("17", n // 1000) + "]"] * 1000) + "]"),
+        "lists of tokens": field(name, lambda n: "[" + ("[" + listed("17", min(n // 1000, 1500)) + "],") * 1000 + json.dumps([17] * 600) + "]", rest),
         "empty lists": field(name, lambda n: "[" + listed("[]", n) + "]"),
         "a long pooling": field("pooling", lambda n: '"' + "a" * n + '"', f'"{name}":"a",'),
     }
@@ -216,13 +216,13 @@ CASES = {
     ("POST", "/props"): ANY_BODY,
     ("POST", "/v1/embeddings"): embedding_cases("input"),
     ("POST", "/embeddings"): embedding_cases("content"),
-    ("POST", "/embedding"): {**embedding_cases("content"), "rows": lambda n: json.dumps({"content": ["a b " * 100] * (n // 400), "pooling": "none"})},
-    ("POST", "/api/embed"): embedding_cases("input"),
+    ("POST", "/embedding"): embedding_cases("content"),
+    ("POST", "/api/embed"): embedding_cases("input", '"truncate":false,'),
     ("POST", "/api/embeddings"): {**ANY_BODY, **text_cases(lambda text: {"prompt": text})},
     ("POST", "/v1/rerank"): {
         **ANY_BODY,
         "a long query": field("query", lambda n: '"' + "a b " * (n // 4) + '"', '"documents":["a"],'),
-        "documents": field("documents", lambda n: "[" + ",".join([json.dumps("a" * (n // 1000))] * 1000) + "]", '"return_documents":true,"query":"a",'),
+        "documents": field("documents", lambda n: json.dumps(["a" * (n // 1000)] * 1000 + ["a " * 600]), '"return_documents":true,"query":"a",'),
         "too many documents": field("documents", lambda n: "[" + listed('"a"', n) + "]", '"query":"a",'),
         "members of a document": field("documents", lambda n: '[{"text":"a",' + numbered('"k{}":0', n) + "}]", '"query":"a",'),
         "texts": field("texts", lambda n: "[" + listed('{"a":0}', n) + "]", '"query":"a",'),

@@ -74,7 +74,7 @@ TEST(Embedding, InCompanyIsThatOfARequestAlone) {
   const auto engine = OpenEngine(options);
   std::vector<Request> requests;
   std::vector<Ticket> tickets;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 32; ++i) {
     Request r = Embed(30 + 5 * (i % 5), kPoolings[i % 4], i % 3);
     if (i % 3 == 1) r.embedding = {}, r.max_new_tokens = 46, r.seed = 1;
     requests.push_back(r);
@@ -85,7 +85,7 @@ TEST(Embedding, InCompanyIsThatOfARequestAlone) {
   }
   while (engine->Step()) {
   }
-  EXPECT_GT(engine->load().preemptions, 1) << "no blocks were taken: that was not tested";
+  EXPECT_GT(engine->load().preemptions, 0) << "no blocks were taken: that was not tested";
   const auto alone = OpenEngine(PairOptions());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const auto c = engine->Take(tickets[i]);
