@@ -291,7 +291,7 @@ def run_form(args, name, form, kind):
     template = form.template or chatml(form)
     ending = "<|start|>assistant" if form.template else "<|im_start|>assistant\n"
     end = "<|return|>" if name == "harmony" else END
-    path = os.path.join(args.folder, "call-parsers.gguf")
+    path = os.path.join(args.folder, f"call-parsers-{os.getpid()}.gguf")
     marks = {end: CONTROL, "<|im_start|>": CONTROL, **{mark: kind for mark in form.marks if mark != end}}
     said = scripted_model(path, marks, {keys[label]: text for label, text in texts.items()}, ending, end=end, template=template)
     found = {label: (answer, texts[label], {}) for label, answer in answers.items()}

@@ -18,7 +18,7 @@ import random
 import struct
 
 NORMAL, CONTROL, USER = 1, 3, 4  # types of tokens
-CODE, BACK, OUT = 64, 11, 128  # dimensions of a code; heads that look back; dimensions of a code at the output
+CODE, BACK, OUT = 64, 7, 128  # dimensions of a code; heads that look back; dimensions of a code at the output
 HEADS, FLAGS = BACK + 1, CODE  # the key's head is the last one; where the constant stands, and the key's two dimensions behind it
 SEEN, SAID = 2 * CODE, (2 + HEADS) * CODE  # where the codes stand that the heads found, and that of the next token
 WIDTH = SAID + OUT
@@ -97,7 +97,7 @@ def code(name, n):
 
 
 class Writer:
-    """GGUF: keys, and tensors of 32-bit numbers."""
+    """GGUF: keys, and tensors, vectors of 32-bit numbers and matrices of 16-bit ones."""
 
     def __init__(self):
         self.keys, self.tensors = [], []
@@ -122,23 +122,25 @@ class Writer:
 
     def tensor(self, name, rows, width):
         """Rows are {column: number}; one row alone is a vector."""
-        data = bytearray()
+        data, is_matrix, halves = bytearray(), len(rows) > 1, {}
         for row in rows:
-            line = array.array("f", bytes(4 * width))
+            line = array.array("H", bytes(2 * width)) if is_matrix else array.array("f", bytes(4 * width))
             for column, number in row.items():
-                line[column] = number
+                if is_matrix and number not in halves:
+                    halves[number] = struct.unpack("<H", struct.pack("<e", number))[0]
+                line[column] = halves[number] if is_matrix else number
             data += line.tobytes()
-        self.tensors.append((name, [width] + [len(rows)] * (len(rows) > 1), bytes(data)))
+        self.tensors.append((name, [width] + [len(rows)] * is_matrix, int(is_matrix), bytes(data)))
 
     def write(self, path):
         with open(path, "wb") as file:
             file.write(b"GGUF" + struct.pack("<IQQ", 3, len(self.tensors), len(self.keys)) + b"".join(self.keys))
             offset = 0
-            for name, shape, data in self.tensors:
-                file.write(self.string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, offset))
+            for name, shape, kind, data in self.tensors:
+                file.write(self.string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, offset))
                 offset += len(data) + -len(data) % 32
             file.write(b"\0" * (-file.tell() % 32))
-            for _, _, data in self.tensors:
+            for *_, data in self.tensors:
                 file.write(data + b"\0" * (-len(data) % 32))
 
 
