@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of tools as foretoken and llama.cpp read them, from the same answers: models that say what they are told (scripted_model.py), in each form.
 
-  call_parsers.py --foretoken build/release/foretoken --llama "PREFIX" --folder FOLDER --seen-as FOLDER [--forms hermes,glm] [--show all]
+  call_parsers.py --foretoken build/release/foretoken --llama "PREFIX" --folder FOLDER --seen-as FOLDER [--forms hermes+glm] [--show all]
 
 PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); models are written into --folder, which that program sees as --seen-as. Without
 --llama, foretoken's replies are held against what the answers mean alone. Each answer is asked for whole and streamed, with tools and the choice auto, at
@@ -47,6 +47,8 @@ class Answer:
     thought: str = ""
     compact: bool = False  # JSON without spaces
     cut: float = 1.0  # how much of it is asked for
+    behind: str = ""  # text behind the calls
+    raw: str = ""  # the answer as it is written, where the form's writing is another
 
 
 @dataclasses.dataclass
@@ -58,8 +60,11 @@ class Form:
     kind: int = USER  # type of the marks' tokens
     think: tuple = ("<think>\n", "\n</think>\n\n")
     template: str = ""  # "": ChatML with the above
+    ending: str = "<|im_start|>assistant\n"  # of prompts
+    end: str = "<|im_end|>"  # the token behind answers
     text: tuple = ("", "")  # around the text of an answer
-    begins: str = ""  # of every answer's text
+    begun: bool = False  # the prompt ends with the beginning of a thought
+    others: tuple = ()  # other writings of calls: (name, text, calls)
 
 
 def chatml(form):
@@ -67,7 +72,7 @@ def chatml(form):
     return ("{% if tools %}<|im_start|>system\nTools: {% for t in tools %}{{ t.function.name }} {% endfor %}<|im_end|>\n{% endif %}{% for m in messages %}{% if m.role == 'tool' %}<|im_start|>user\n"
             "<tool_response>\n{{ m.content }}\n</tool_response><|im_end|>\n{% elif m.role == 'assistant' %}<|im_start|>assistant\n" + think +
             "{{ m.content or '' }}{% if m.tool_calls %}" + form.calls + "{% endif %}<|im_end|>\n{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
-            "{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+            "{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n" + (form.think[0] if form.begun else "") + "{% endif %}")
 
 
 def each(one):
@@ -130,10 +135,20 @@ FORMS = {
     "deepseek": Form("<｜tool▁calls▁begin｜>" + each("<｜tool▁call▁begin｜>function<｜tool▁sep｜>" + F + "\n```json\n" + JSON + "\n```<｜tool▁call▁end｜>") + "<｜tool▁calls▁end｜>",
                      named(DEEPSEEK[1] + "function" + DEEPSEEK[2], "\n```json\n", "\n```" + DEEPSEEK[3], (DEEPSEEK[0], DEEPSEEK[4])), [*DEEPSEEK, *THINK],
                      "\n```" + DEEPSEEK[3]),
-    "kimi-k2": Form("<|tool_calls_section_begin|>" + each("<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>" + JSON + "<|tool_call_end|>") +
-                    "<|tool_calls_section_end|>", named(KIMI[1] + "functions.", KIMI[2], KIMI[3], (KIMI[0], KIMI[4]), numbered=True), [*KIMI, *THINK], KIMI[3]),
-    "mistral": Form("{# [SYSTEM_PROMPT] #}" + each("[TOOL_CALLS]" + F + "[ARGS]" + JSON), named("[TOOL_CALLS]", "[ARGS]", ""),
-                    ["[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"], "", CONTROL, ("[THINK]", "[/THINK]")),
+    "kimi-k2": Form("", named(KIMI[1] + "functions.", KIMI[2], KIMI[3], (KIMI[0], KIMI[4]), numbered=True), [*KIMI, *THINK], KIMI[3], think=("<think>", "</think>"),
+                    ending="<|im_assistant|>assistant<|im_middle|>", template=(
+                        "{% if tools %}<|im_system|>tool_declare<|im_middle|>{% for t in tools %}{{ t.function.name }} {% endfor %}<|im_end|>{% endif %}"
+                        "{% for m in messages %}<|im_{{ m.role }}|>{{ m.role }}<|im_middle|>{% if m.role == 'assistant' %}<think>{{ m.reasoning_content or '' }}</think>"
+                        "{{ m.content or '' }}{% if m.tool_calls %}<|tool_calls_section_begin|>" + each(
+                            "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>" + JSON + "<|tool_call_end|>") + "<|tool_calls_section_end|>{% endif %}"
+                        "{% else %}{{ m.content }}{% endif %}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_assistant|>assistant<|im_middle|>{% endif %}")),
+    "mistral": Form("", named("[TOOL_CALLS]", "[ARGS]", ""), ["[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"], "", CONTROL, ("[THINK]", "[/THINK]"), ending="[/INST]",
+                    end="</s>", template=(
+                        "{% if tools %}[AVAILABLE_TOOLS]{% for t in tools %}{{ t.function.name }} {% endfor %}[/AVAILABLE_TOOLS]{% endif %}{% for m in messages %}"
+                        "{% if m.role == 'system' %}[SYSTEM_PROMPT]{{ m.content }}[/SYSTEM_PROMPT]{% elif m.role == 'user' %}[INST]{{ m.content }}[/INST]"
+                        "{% elif m.role == 'tool' %}[TOOL_RESULTS]{{ m.content }}[/TOOL_RESULTS]{% else %}{% if m.content is string %}{{ m.content }}{% else %}"
+                        "{% for part in m.content or [] %}{% if part.type == 'thinking' %}[THINK]{{ part.thinking }}[/THINK]{% else %}{{ part.text }}{% endif %}{% endfor %}"
+                        "{% endif %}" + "{% for c in m.tool_calls or [] %}[TOOL_CALLS]" + F + "[ARGS]" + JSON + "{% endfor %}</s>{% endif %}{% endfor %}")),
     "mistral-list": Form("[TOOL_CALLS][" + each('{"name": "' + F + '", "arguments": ' + JSON + ', "id": "{{ c.id }}"}{% if not loop.last %}, {% endif %}') + "]",
                          lambda calls, dumps: "[TOOL_CALLS]" + dumps([{"name": n, "arguments": a, "id": f"abcdefgh{i}"} for i, (n, a) in enumerate(calls)]),
                          ["[TOOL_CALLS]"], "]", CONTROL, None),
@@ -157,13 +172,60 @@ FORMS = {
                ("\n\n<｜DSML｜function_calls>\n", "</｜DSML｜function_calls>"), ""), ["｜DSML｜", *THINK], "</｜DSML｜parameter>"),
     "harmony": Form("", lambda calls, dumps: "<|start|>assistant".join(
         f"<|channel|>commentary to=functions.{n} <|constrain|>json<|message|>{dumps(a)}" for n, a in calls), HARMONY, "<|call|>", CONTROL,
-        ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"), text=("<|channel|>final<|message|>", ""), template=(
+        ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"), text=("<|channel|>final<|message|>", ""), ending="<|start|>assistant", end="<|return|>", template=(
             "<|start|>system<|message|>Valid channels: analysis, commentary, final.<|end|>{% if tools %}<|start|>developer<|message|>{% for t in tools %}{{ t.function.name }} {% endfor %}<|end|>{% endif %}"
             "{% for m in messages %}{% if m.role == 'assistant' %}{% if m.thinking %}<|start|>assistant<|channel|>analysis<|message|>{{ m.thinking }}<|end|>{% endif %}"
             "{% if m.tool_calls %}{% for c in m.tool_calls %}<|start|>assistant to=functions." + F + "<|channel|>commentary json<|message|>" + JSON +
             "<|call|>{% endfor %}{% else %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}<|end|>{% endif %}{% else %}<|start|>{{ m.role }}<|message|>"
             "{{ m.content }}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}")),
 }
+ROME = [("weather", {"city": "Rome"})]
+ROME_NOW = [*ROME, ("now", {})]
+HERMES_OTHERS = (
+    ("one line", '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>', ROME),
+    ("the name last", '<tool_call>\n{"arguments": {"city": "Rome"}, "name": "weather"}\n</tool_call>', ROME),
+    ("no end", '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}', ROME),
+    ("two in one mark", '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n{"name": "now", "arguments": {}}\n</tool_call>', ROME_NOW),
+    ("no line between", '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call><tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>', ROME_NOW),
+    ("empty lines between", '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>\n\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>\n',
+     ROME_NOW),
+    ("indented", '<tool_call>\n{\n  "name": "weather",\n  "arguments": {\n    "city": "Rome"\n  }\n}\n</tool_call>', ROME))
+CODER_OTHERS = (
+    ("one line", "<tool_call><function=weather><parameter=city>Rome</parameter></function></tool_call>", ROME),
+    ("no first mark", "<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>", ROME),
+    ("no end", "<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>", ROME),
+    ("no line in the value", "<tool_call>\n<function=weather>\n<parameter=city>Rome</parameter>\n</function>\n</tool_call>", ROME),
+    ("no line between", "<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call><tool_call>\n<function=now>\n</function>\n</tool_call>",
+     ROME_NOW),
+    ("two in one mark", "<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n<function=now>\n</function>\n</tool_call>", ROME_NOW))
+GLM_OTHERS = (
+    ("one line", "<tool_call>weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>", ROME),
+    ("no arguments, one line", "<tool_call>now</tool_call>", [("now", {})]),
+    ("no line between", "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call><tool_call>now\n</tool_call>", ROME_NOW),
+    ("lines around the value", "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>\nRome\n</arg_value>\n</tool_call>", ROME))
+DEEPSEEK_OTHERS = (
+    ("lines", "<｜tool▁calls▁begin｜>\n<｜tool▁call▁begin｜>weather<｜tool▁sep｜>{\"city\": \"Rome\"}<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜>\n"
+     "<｜tool▁calls▁end｜>", ROME_NOW),
+    ("no section", '<｜tool▁call▁begin｜>weather<｜tool▁sep｜>{"city": "Rome"}<｜tool▁call▁end｜>', ROME))
+KIMI_OTHERS = (
+    ("spaces", '<|tool_calls_section_begin|> <|tool_call_begin|> functions.weather:0 <|tool_call_argument_begin|> {"city": "Rome"} <|tool_call_end|> <|tool_calls_section_end|>', ROME),
+    ("no functions.", '<|tool_calls_section_begin|><|tool_call_begin|>weather:0<|tool_call_argument_begin|>{"city": "Rome"}<|tool_call_end|><|tool_calls_section_end|>', ROME),
+    ("numbers go on", '<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:7<|tool_call_argument_begin|>{"city": "Rome"}<|tool_call_end|><|tool_calls_section_end|>', ROME))
+MISTRAL_OTHERS = (
+    ("a space", '[TOOL_CALLS]weather[ARGS] {"city": "Rome"}', ROME),
+    ("an id", '[TOOL_CALLS]weather[CALL_ID]abcdefgh1[ARGS]{"city": "Rome"}', ROME))
+HARMONY_OTHERS = (
+    ("the recipient first", '<|start|>assistant to=functions.weather<|channel|>commentary json<|message|>{"city": "Rome"}'.removeprefix("<|start|>assistant"), ROME),
+    ("no constraint", '<|channel|>commentary to=functions.weather<|message|>{"city": "Rome"}', ROME),
+    ("code", '<|channel|>commentary to=functions.weather code<|message|>{"city": "Rome"}', ROME),
+    ("analysis channel", '<|channel|>analysis to=functions.weather <|constrain|>json<|message|>{"city": "Rome"}', ROME),
+    ("a call's end", '<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"city": "Rome"}<|call|>', ROME))
+OTHERS = {"hermes": HERMES_OTHERS, "qwen-coder": CODER_OTHERS, "glm": GLM_OTHERS, "deepseek-v3.1": DEEPSEEK_OTHERS, "kimi-k2": KIMI_OTHERS, "mistral": MISTRAL_OTHERS,
+          "harmony": HARMONY_OTHERS}
+for form_name, others in OTHERS.items():
+    FORMS[form_name].others = others
+for form_name in ("hermes", "qwen-coder", "glm", "seed-oss", "minimax-m2", "deepseek-v3.1"):
+    FORMS[form_name + ", thinking"] = dataclasses.replace(FORMS[form_name], begun=True, others=())
 
 STRINGS = {
     "quotes": 'He said "no", twice.', "backslashes": "C:\\new\\table \\u0041 \\", "lines": "one\ntwo\n\n\tthree", "unicode": "Zürich ☂ 東京 \U0001f600 e\u0301",
@@ -196,8 +258,15 @@ def answers_of(form):
         if len(form.close) > n:
             answers[f"string, mark without {n}"] = Answer(calls=[("note", {"text": f"a {form.close[:-n]} b"})])
     if form.think:
+        if form.kind == USER:
+            answers["thought, mark"] = Answer("Yes.", [rome], f"I may write {(form.marks or [form.close])[0]} then.")
+        answers["thought, lines"] = Answer("Yes.", thought="One.\n\nTwo: {\"a\": 1}\n- three")
+        answers["cut in a thought"] = Answer("Yes.", thought="Hm, is it? I do not know it at all, or do I?", cut=0.4)
         answers.update({"thought, text": Answer("Yes.", thought="Hm, is it?"), "thought, call": Answer(calls=[rome], thought="I must look."),
                         "thought, text, call": Answer("I look.", [rome], "I must\n\nlook <b>."), "thought, two calls": Answer(calls=[rome, oslo], thought="Both.")})
+    answers["call, text behind"] = Answer(calls=[rome], behind="That is all.")
+    for label, text, calls in form.others:
+        answers[f"other: {label}"] = Answer(calls=calls, raw=text)
     for cut in (0.3, 0.5, 0.7, 0.85, 0.95):
         answers[f"cut at {cut}"] = Answer("Look:", [note], cut=cut)
     return answers
@@ -206,15 +275,15 @@ def answers_of(form):
 def written(form, answer):
     def dumps(value):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":") if answer.compact else (", ", ": "))
-    thought = form.think[0] + answer.thought + form.think[1] if answer.thought else ""
+    thought = form.think[0] * (not form.begun) + answer.thought + form.think[1] if answer.thought or form.begun else ""
     text = form.text[0] + answer.text + form.text[1] if answer.text else ""
     if text and answer.calls and form.text[0]:
         text = f"<|channel|>commentary<|message|>{answer.text}<|end|><|start|>assistant"
-    return thought + text + (form.write(answer.calls, dumps) if answer.calls else "")
+    return thought + (answer.raw or text + (form.write(answer.calls, dumps) if answer.calls else "") + answer.behind)
 
 
 def meant(answer):
-    return {"content": answer.text, "reasoning_content": answer.thought, "calls": [(name, arguments) for name, arguments in answer.calls]}
+    return {"content": answer.text + answer.behind, "reasoning_content": answer.thought, "calls": [(name, arguments) for name, arguments in answer.calls]}
 
 
 class Peer(Server):
@@ -242,9 +311,10 @@ class Peer(Server):
 
 def arguments_of(text):
     try:
-        return json.loads(text)
+        arguments = json.loads(text)
     except ValueError:
-        return {"no JSON": text}
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"no JSON": text}
 
 
 def short(message):
@@ -280,19 +350,15 @@ def replies(server, key, tokens):
     return {"whole": short(choice["message"]), "streamed": streamed, "said": said, "reason": choice["finish_reason"]}
 
 
-END = "<|im_end|>"
-
-
 def run_form(args, name, form, kind):
     """{answer's name: (answer, text, {server: replies})}"""
     answers = answers_of(form)
     texts = {label: written(form, answer) for label, answer in answers.items()}
     keys = {label: f"<key-{i}>" for i, label in enumerate(answers)}
     template = form.template or chatml(form)
-    ending = "<|start|>assistant" if form.template else "<|im_start|>assistant\n"
-    end = "<|return|>" if name == "harmony" else END
+    ending, end = form.ending + (form.think[0] if form.begun else ""), form.end
     path = os.path.join(args.folder, f"call-parsers-{os.getpid()}.gguf")
-    marks = {end: CONTROL, "<|im_start|>": CONTROL, **{mark: kind for mark in form.marks if mark != end}}
+    marks = {end: CONTROL, "<|im_start|>": CONTROL, "[/INST]": CONTROL, "<|im_middle|>": CONTROL, **{mark: kind for mark in form.marks if mark != end}}
     said = scripted_model(path, marks, {keys[label]: text for label, text in texts.items()}, ending, end=end, template=template)
     found = {label: (answer, texts[label], {}) for label, answer in answers.items()}
     servers = {"foretoken": lambda: Server(args.foretoken, "-m", path, "-t", "1", "-q", "--spec-type", "none", "--repack-cache", "off")}
@@ -325,7 +391,12 @@ def choice(form, label):
 
 def bare(message):
     """Without white space around texts, which servers leave out or do not."""
-    return {key: value.strip() if isinstance(value, str) else value for key, value in message.items()}
+    calls = [(name, packed(str(arguments)) if "no JSON" in arguments else arguments) for name, arguments in message.get("calls", [])]
+    return {**message, **{key: value.strip() for key, value in message.items() if isinstance(value, str)}, "calls": calls}
+
+
+def packed(text):
+    return re.sub(r"\s", "", text)
 
 
 def is_beginning(got, goal):
@@ -333,8 +404,8 @@ def is_beginning(got, goal):
     if "calls" not in got or len(got["calls"]) > len(goal["calls"]) or not goal["reasoning_content"].startswith(got["reasoning_content"]):
         return False
     for (name, arguments), (whole_name, whole) in zip(got["calls"], goal["calls"]):
-        text = arguments.get("no JSON") if isinstance(arguments, dict) else None
-        if name != whole_name or (arguments != whole if text is None else not json.dumps(whole, ensure_ascii=False).startswith(text.rstrip())):
+        text = arguments.get("no JSON")
+        if name != whole_name or (arguments != whole if text is None else not packed(json.dumps(whole, ensure_ascii=False)).startswith(packed(text))):
             return False
     content = got["content"].strip()
     return goal["content"].startswith(content) if got["calls"] or len(content) < len(goal["content"]) else content.startswith(goal["content"])
@@ -369,11 +440,12 @@ def judge(end, form, found, show):
                 if "error" in reply:
                     print(f"   {server}: {reply['error']}")
                     continue
-                print(f"   {server}: {json.dumps(reply['whole'], ensure_ascii=False)} {reply['reason']}")
+                print(f"   {server}: {json.dumps(reply['whole'], ensure_ascii=False)[:400]} {reply['reason']}")
                 if reply["streamed"] != reply["whole"]:
                     print(f"   {server}, streamed: {json.dumps(reply['streamed'], ensure_ascii=False)}")
                 if states[server] == "changed":
-                    print(f"   {server} wrote {reply['said']!r}")
+                    same = len(os.path.commonprefix([reply["said"], text]))
+                    print(f"   {server} wrote {reply['said'][:same]!r}, then {reply['said'][same:same + 40]!r}")
     return counts, bad
 
 
@@ -384,13 +456,13 @@ def main():
     parser.add_argument("--llama-flags", default="")
     parser.add_argument("--folder", required=True)
     parser.add_argument("--seen-as", default="/models")
-    parser.add_argument("--forms", default=",".join(FORMS))
+    parser.add_argument("--forms", default="+".join(FORMS), help="names with + between them")
     parser.add_argument("--kinds", default="", help="control, user or both: the type of the marks' tokens; default: as the vocabularies have them")
     parser.add_argument("--show", choices=["ours", "wrong", "all", "none"], default="wrong")
     args = parser.parse_args()
     kinds = {"control": [CONTROL], "user": [USER], "both": [CONTROL, USER], "": [None]}[args.kinds]
     rows, bad = [], 0
-    for name in args.forms.split(","):
+    for name in args.forms.split("+"):
         for kind in kinds:
             form = FORMS[name]
             end, found = run_form(args, name, form, kind or form.kind)
