@@ -56,7 +56,7 @@ TEST(AnswerGrammar, LeavesTextFreeUntilACallBegins) {
   for (const std::string& text :
        {std::string(), std::string("Hello."), std::string("1 < 2 <tool_cal <<tool_cal"),
         std::string("äöü {\"name\""), kNow, "Well. " + kWeather, kNow + "\n" + kWeather,
-        "<<tool_call" + kNow.substr(10)})
+        kNow + "\n\n" + kNow, "<<tool_call" + kNow.substr(10)})
     EXPECT_EQ(Takes(gbnf, text), true) << text;
   EXPECT_EQ(Takes(gbnf, "Well. <tool_call>"), std::nullopt);
   for (const char* const text :

@@ -170,7 +170,7 @@ class HarmonyReader final : public CallReader {
 // The rules of a call, with each of its two headers.
 std::string HarmonyCall(const std::string& prefix, const Tool& tool, const ControlTokens& control) {
   const std::string to = Quoted(fmt::format(" to={}{}", kFunctions, tool.name));
-  const std::string channel = control.InGrammar(kChannel) + " \"commentary\"";
+  const std::string channel = control.InGrammar(kChannel) + " (\"commentary\" | \"analysis\")";
   return fmt::format("{0}call ::= ({1} {2} | {2} {1}) format {3} {0}root\n", prefix, channel, to,
                      control.InGrammar(kMessage));
 }
@@ -229,7 +229,7 @@ Result<AnswerGrammar> HarmonyAnswer(const ToolUse& use, const ControlTokens& con
   const std::string ways = calls.empty() ? text : use.required ? calls : text + " | " + calls;
   grammar.gbnf += fmt::format(
       "root ::= ({} (\"analysis\" | \"commentary\") {} before-0)* ({})\n"
-      "format ::= (\" \" {} \"json\" | \" json\" | \" \")?\n",
+      "format ::= (\" \" {} \"json\" | \" json\" | \" code\" | \" \")?\n",
       channel, message, ways, control.InGrammar(kConstrain));
   grammar.gbnf += HarmonyText("before", control.InGrammar(kStart) + " \"assistant\"", control);
   if (!use.required && use.text_grammar.empty()) grammar.gbnf += HarmonyText("final", "", control);

@@ -150,6 +150,7 @@ TEST(HarmonyGrammar, HoldsCallsAndLeavesTextFree) {
     EXPECT_TRUE(Allows(use, thought + call));
     EXPECT_TRUE(Allows(use, call));
     EXPECT_TRUE(Allows(use, other));
+    EXPECT_TRUE(Allows(use, "<|channel|>analysis to=functions.now code<|message|>{}"));
     EXPECT_FALSE(Allows(use, thought));
     EXPECT_FALSE(Allows(use, "text"));
     EXPECT_FALSE(Allows(use, "<|channel|>commentary to=functions.add<|message|>{\"a\": \"1\"}"));

@@ -170,7 +170,7 @@ Status AddCalls(const JsonSyntax& syntax, const ToolUse& use, AnswerGrammar& gra
     FORETOKEN_CHECK_OK(CheckSize(rules));
   }
   grammar.gbnf +=
-      calls + "\nsp ::= \" \"?\nws ::= [ \\n]?\nin ::= \"\\n\" \" \"{0,8} | \" \"?\n" + rules;
+      calls + "\nsp ::= \" \"?\nws ::= [ \\n]{0,2}\nin ::= \"\\n\" \" \"{0,8} | \" \"?\n" + rules;
   return {};
 }
 

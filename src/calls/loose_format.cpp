@@ -200,7 +200,7 @@ class LooseGrammar {
                            prefix, Quoted(std::string(1, notation_.end)));
       FORETOKEN_CHECK_OK(AddArguments(use.tools[i], prefix, rules, grammar.notices));
     }
-    grammar.gbnf = Whole(use) + calls + "\nws ::= [ \\n]?\n" + rules;
+    grammar.gbnf = Whole(use) + calls + "\nws ::= [ \\n]{0,2}\n" + rules;
     return Checked(std::move(grammar));
   }
 

@@ -339,7 +339,7 @@ Result<AnswerGrammar> NamedAnswer(const NamedSyntax& syntax, const ToolUse& use,
     rules += ArgumentsGrammar(tool, prefix, grammar.notices);
     FORETOKEN_CHECK_OK(CheckSize(rules));
   }
-  grammar.gbnf += call + "\nws ::= [ \\n]?\n" + rules;
+  grammar.gbnf += call + "\nws ::= [ \\n]{0,2}\n" + rules;
   return Checked(std::move(grammar));
 }
 

@@ -281,7 +281,7 @@ class TaggedGrammar {
 
   Result<AnswerGrammar> Answer(const ToolUse& use) const {
     AnswerGrammar grammar;
-    grammar.gbnf = Calls(use) + "ws ::= [ \\n]?\n";
+    grammar.gbnf = Calls(use) + "ws ::= [ \\n]{0,2}\n";
     std::string calls = "call ::=", rules;
     for (std::size_t i = 0; i < use.tools.size(); ++i) {
       const Tool& tool = use.tools[i];

@@ -111,14 +111,15 @@ LlamaCppProps PropsOf(const Service& service) {
   const EngineSummary& summary = engine.summary();
   const std::vector<std::int32_t> begin = engine.Tokenize("", true, false);
   const auto& ends = summary.target.end_tokens;
-  return {.name = service.limits.name,
-          .chat_template = service.chat_format.template_text,
-          .bos = begin.empty() ? "" : NameOfToken(engine, begin.front()),
-          .eos = ends.empty() ? "" : NameOfToken(engine, ends.front()),
-          .slots = summary.max_sequences,
-          .running = service.requests.load().running,
-          .context = summary.target.context_size,
-          .speculative = summary.method != "none" && summary.num_speculative_tokens > 0};
+  return {
+      .name = service.limits.name,
+      .chat_template = service.engine.ChatTemplateText(service.chat_format).value_or(std::string()),
+      .bos = begin.empty() ? "" : NameOfToken(engine, begin.front()),
+      .eos = ends.empty() ? "" : NameOfToken(engine, ends.front()),
+      .slots = summary.max_sequences,
+      .running = service.requests.load().running,
+      .context = summary.target.context_size,
+      .speculative = summary.method != "none" && summary.num_speculative_tokens > 0};
 }
 
 HttpResponse Props(Service& service, const HttpRequest&, LogLine&) {
