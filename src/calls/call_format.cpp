@@ -12,14 +12,17 @@ extern const CallFormat kHermesFormat, kNemotronFormat, kLlamaFormat, kMistralLi
 extern const CallFormat kTaggedFormat, kSeedFormat, kMiniMaxFormat, kGlmFormat, kDsmlFormat;
 extern const CallFormat kDeepSeekFormat, kDeepSeekBareFormat, kKimiFormat, kMistralFormat;
 extern const CallFormat kHarmonyFormat;
+extern const CallFormat kLfm2Format, kLlamaPythonFormat, kFunctionGemmaFormat, kGemma4Format;
 
 namespace {
 
-constexpr std::array kRows = {
-    &kHermesFormat,       &kTaggedFormat,  &kNemotronFormat, &kLlamaFormat,       &kDeepSeekFormat,
-    &kDeepSeekBareFormat, &kKimiFormat,    &kMistralFormat,  &kMistralListFormat, &kGraniteFormat,
-    &kPhiFormat,          &kCommandFormat, &kHarmonyFormat,  &kSeedFormat,        &kMiniMaxFormat,
-    &kGlmFormat,          &kDsmlFormat};
+constexpr std::array kRows = {&kHermesFormat,      &kTaggedFormat,        &kNemotronFormat,
+                              &kLlamaFormat,       &kDeepSeekFormat,      &kDeepSeekBareFormat,
+                              &kKimiFormat,        &kMistralFormat,       &kMistralListFormat,
+                              &kGraniteFormat,     &kPhiFormat,           &kCommandFormat,
+                              &kHarmonyFormat,     &kSeedFormat,          &kMiniMaxFormat,
+                              &kGlmFormat,         &kDsmlFormat,          &kLfm2Format,
+                              &kLlamaPythonFormat, &kFunctionGemmaFormat, &kGemma4Format};
 
 }  // namespace
 
@@ -45,10 +48,12 @@ std::string ProbeCallsJson() {
 const CallFormat* FormatOf(std::string_view conversation) {
   // Tags of functions stand inside of the marks of other forms.
   for (const CallFormat* const row :
-       {&kHarmonyFormat, &kDeepSeekFormat, &kDeepSeekBareFormat, &kKimiFormat, &kMistralFormat,
-        &kMistralListFormat, &kGraniteFormat, &kPhiFormat, &kCommandFormat, &kSeedFormat,
-        &kMiniMaxFormat, &kDsmlFormat, &kTaggedFormat, &kGlmFormat, &kNemotronFormat,
-        &kHermesFormat, &kLlamaFormat})
+       {&kHarmonyFormat,    &kDeepSeekFormat,    &kDeepSeekBareFormat,  &kKimiFormat,
+        &kMistralFormat,    &kMistralListFormat, &kGraniteFormat,       &kPhiFormat,
+        &kCommandFormat,    &kSeedFormat,        &kMiniMaxFormat,       &kDsmlFormat,
+        &kTaggedFormat,     &kGlmFormat,         &kNemotronFormat,      &kHermesFormat,
+        &kLlamaFormat,      &kLfm2Format,        &kFunctionGemmaFormat, &kGemma4Format,
+        &kLlamaPythonFormat})
     if (row->wrote(conversation)) return row;
   return nullptr;
 }
