@@ -12,7 +12,7 @@ extern const CallFormat kHermesFormat, kNemotronFormat, kLlamaFormat, kMistralLi
 extern const CallFormat kTaggedFormat, kSeedFormat, kMiniMaxFormat, kGlmFormat, kDsmlFormat;
 extern const CallFormat kDeepSeekFormat, kDeepSeekBareFormat, kKimiFormat, kMistralFormat;
 extern const CallFormat kHarmonyFormat, kLfmListFormat;
-extern const CallFormat kLfmFormat, kPythonFormat, kGemmaFormat, kFunctionGemmaFormat;
+extern const CallFormat kLfm2Format, kLlamaPythonFormat, kFunctionGemmaFormat, kGemma4Format;
 
 namespace {
 
@@ -21,8 +21,8 @@ constexpr std::array kRows = {
     &kDeepSeekFormat,    &kDeepSeekBareFormat, &kKimiFormat,     &kMistralFormat,
     &kMistralListFormat, &kGraniteFormat,      &kPhiFormat,      &kCommandFormat,
     &kHarmonyFormat,     &kSeedFormat,         &kMiniMaxFormat,  &kGlmFormat,
-    &kDsmlFormat,        &kLfmFormat,          &kLfmListFormat,  &kPythonFormat,
-    &kGemmaFormat,       &kFunctionGemmaFormat};
+    &kDsmlFormat,        &kLfm2Format,         &kLfmListFormat,  &kLlamaPythonFormat,
+    &kGemma4Format,      &kFunctionGemmaFormat};
 
 }  // namespace
 
@@ -48,12 +48,12 @@ std::string ProbeCallsJson() {
 const CallFormat* FormatOf(std::string_view conversation) {
   // Tags of functions stand inside of the marks of other forms.
   for (const CallFormat* const row :
-       {&kLfmListFormat, &kLfmFormat,     &kGemmaFormat,       &kFunctionGemmaFormat,
-        &kPythonFormat,  &kHarmonyFormat, &kDeepSeekFormat,    &kDeepSeekBareFormat,
-        &kKimiFormat,    &kMistralFormat, &kMistralListFormat, &kGraniteFormat,
-        &kPhiFormat,     &kCommandFormat, &kSeedFormat,        &kMiniMaxFormat,
-        &kDsmlFormat,    &kTaggedFormat,  &kGlmFormat,         &kNemotronFormat,
-        &kHermesFormat,  &kLlamaFormat})
+       {&kLfmListFormat,     &kLfm2Format,    &kGemma4Format,      &kFunctionGemmaFormat,
+        &kLlamaPythonFormat, &kHarmonyFormat, &kDeepSeekFormat,    &kDeepSeekBareFormat,
+        &kKimiFormat,        &kMistralFormat, &kMistralListFormat, &kGraniteFormat,
+        &kPhiFormat,         &kCommandFormat, &kSeedFormat,        &kMiniMaxFormat,
+        &kDsmlFormat,        &kTaggedFormat,  &kGlmFormat,         &kNemotronFormat,
+        &kHermesFormat,      &kLlamaFormat})
     if (row->wrote(conversation)) return row;
   return nullptr;
 }
