@@ -255,7 +255,7 @@ class Engine {
   // it, there are no tokens.
   std::vector<std::int32_t> Tokenize(const std::string& text, bool add_special,
                                      bool parse_special) const;
-  // The same for text that follows other text: no space is put before it.
+  // Tokenizes a text that follows other text: no space is put before it.
   std::vector<std::int32_t> TokenizeMore(const std::string& text) const;
   std::string Detokenize(std::span<const std::int32_t> tokens, bool special = false) const;
   // The single token that `text` is in the middle of a longer text. special: names of control

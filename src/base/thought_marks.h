@@ -16,7 +16,7 @@ struct ThoughtMarks {
   }
 };
 
-// Of marks that stand in one template, the first count.
+// Where several stand in one template, the first ones count.
 inline constexpr std::array kThoughtMarks = {
     ThoughtMarks{"<think>", "</think>"},
     ThoughtMarks{"[THINK]", "[/THINK]"},

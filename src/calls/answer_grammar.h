@@ -23,7 +23,7 @@ std::string Prefixed(std::string_view gbnf, std::string_view prefix);
 // `name`-0. REQUIRES: the mark is UTF-8.
 std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
                       bool may_end);
-// The same for a mark that may begin with a control token, which is no text.
+// Takes a mark that may begin with a control token, which is no text.
 std::string TextUntil(std::string_view name, std::string_view mark, std::string_view then,
                       bool may_end, const ControlTokens& control);
 

@@ -16,7 +16,7 @@ namespace foretoken::calls {
 
 class ControlTokens {
  public:
-  // Of tokens with one text the first counts.
+  // Where tokens share a text, the first one counts.
   void Add(std::string text, std::int32_t token) { tokens_.emplace(std::move(text), token); }
   bool Has(std::string_view mark) const { return tokens_.find(mark) != tokens_.end(); }
 

@@ -40,7 +40,7 @@ struct NamedForm {
   std::vector<std::string> marks;
   // Between these, calls; each call but the first has `between` before it.
   std::string begin, between, end;
-  // Of the call: %n and %a stand for the name and the arguments.
+  // How a call is written: %n and %a stand for the name and the arguments.
   std::string call;
 
   std::string Call(const std::string& tool, const std::string& arguments) const {

@@ -418,7 +418,7 @@ def is_meant(reply, answer):
     return all(bare(reply[way]) == bare(goal) for way in ("whole", "streamed"))
 
 
-def judge(end, form, found, show):
+def compared(end, form, found, show):
     counts, bad = {}, 0
     for label, (answer, text, by_server) in found.items():
         states = {}
@@ -466,7 +466,7 @@ def main():
         for kind in kinds:
             form = FORMS[name]
             end, found = run_form(args, name, form, kind or form.kind)
-            counts, wrong = judge(end, name, found, args.show)
+            counts, wrong = compared(end, name, found, args.show)
             bad += wrong
             cells = [str(counts.get((server, state), 0)) for server in ("foretoken", "llama.cpp")[:2 if args.llama else 1] for state in ("right", "wrong", "changed", "error")]
             rows.append(f"| {name}, {'control' if (kind or form.kind) == CONTROL else 'user-defined'} | {len(found)} | {' | '.join(cells)} | {counts['differ']} | {counts['unequal']} |")

@@ -132,7 +132,7 @@ void ShapeEmbedding(const EmbeddingCall& call, std::vector<float>& row) {
   double norm = 0, largest = 0;
   for (const float x : row) largest = std::max(largest, std::abs(double{x}));
   if (largest == 0) return;
-  // Of numbers up to 1, so that no power is too large.
+  // Its numbers are at most 1, so that no power is too large.
   for (const float x : row)
     norm += p == 2 ? x / largest * (x / largest) : std::pow(std::abs(double{x}) / largest, p);
   const double scale = p == 0

@@ -27,7 +27,7 @@ void ShapeEmbedding(const EmbeddingCall& call, std::vector<float>& row);
 
 // call: without its inputs.
 LongText EmbeddingsText(const EmbeddingCall& call, Embeddings embeddings);
-// Of the query, then of the documents, each of length 1: their products are the scores.
+// The query comes first, then the documents, each of length 1: their products are the scores.
 LongText RanksText(RerankCall call, const Embeddings& embeddings);
 
 }  // namespace foretoken::server

@@ -47,7 +47,7 @@ Parsed<std::vector<std::int32_t>> TokensOfInput(const Engine& engine, const Embe
   return tokens;
 }
 
-// Those of all inputs, before any of them runs.
+// Prepares all inputs, before any of them runs.
 Parsed<InputTokens> TokensOfInputs(const Service& service, const EmbeddingJob& job) {
   InputTokens inputs;
   std::int64_t rows = 0;

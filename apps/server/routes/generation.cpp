@@ -137,8 +137,7 @@ void LeaveRoomForThought(const Service& service, const Prompt& prompt, Generatio
   if (frame.answers) frame.answers->begun = begun;
   if (call.thought_budget) BoundThought(service, prompt, begun, call);
   std::string& grammar = call.request.sampling.grammar;
-  const bool whole = model.format != nullptr && model.format->whole;
-  if (grammar.empty() || whole) return;
+  if (grammar.empty() || model.whole()) return;
   if (begun)
     grammar = calls::BehindThought(grammar, *model.thoughts, model.control);
   else if (model.thinks && !call.tools.use.tools.empty())
@@ -206,8 +205,7 @@ SubmitOptions OptionsOf(const Service& service, const Charges& charges, const Ge
 calls::AnswerForm ReadAnswers(const ModelCalls& model, GenerationCall& call) {
   ControlTexts& control = call.request.control_texts;
   const bool keeps = std::exchange(control, ControlTexts::kMarked) == ControlTexts::kPlain;
-  const bool whole = model.format != nullptr && model.format->whole;
-  return {.thoughts = call.divides_thoughts && !whole ? model.thoughts : nullptr,
+  return {.thoughts = call.divides_thoughts && !model.whole() ? model.thoughts : nullptr,
           .divided = call.divides_thoughts,
           .keeps_control = keeps};
 }
@@ -215,29 +213,29 @@ calls::AnswerForm ReadAnswers(const ModelCalls& model, GenerationCall& call) {
 ReplyFrame FrameOf(const Service& service, GenerationCall& call) {
   const Engine& engine = service.engine;
   const ModelCalls& model = service.model_calls;
-  const bool whole = model.format != nullptr && model.format->whole;
   const SpeculativeParameters& speculative = call.request.speculative;
   const int tokens =
       speculative.num_speculative_tokens.value_or(engine.summary().num_speculative_tokens);
   const bool drafts = speculative.enabled.value_or(true) && tokens > 0 && !call.drafts;
   const bool chat = call.chat && !call.drafts;  // its answer is read as that of a chat
-  return {.chat = chat,
-          .id = fmt::format("{}-{:016x}", chat ? "chatcmpl" : "cmpl", RandomNumber()),
-          .created = static_cast<std::int64_t>(std::time(nullptr)),
-          .model = service.limits.name,
-          .engine = &engine.summary(),
-          .method = drafts ? speculative.method.value_or(engine.summary().method) : "none",
-          .num_speculative_tokens = drafts ? tokens : 0,
-          .piece = [&engine](std::int32_t token) { return Piece(engine, token); },
-          .text_of = [&engine](std::int32_t token) { return Piece(engine, token, false); },
-          .logprobs = call.request.logprobs >= 0,
-          .echo_logprobs = call.request.prompt_logprobs >= 0,
-          .include_usage = call.include_usage,
-          .trace = call.trace,
-          .answers = chat ? std::optional(ReadAnswers(model, call)) : std::nullopt,
-          .calls = chat && (whole || !call.tools.use.tools.empty()) ? model.format : nullptr,
-          .tools = call.tools.use.tools,
-          .control = &model.control};
+  return {
+      .chat = chat,
+      .id = fmt::format("{}-{:016x}", chat ? "chatcmpl" : "cmpl", RandomNumber()),
+      .created = static_cast<std::int64_t>(std::time(nullptr)),
+      .model = service.limits.name,
+      .engine = &engine.summary(),
+      .method = drafts ? speculative.method.value_or(engine.summary().method) : "none",
+      .num_speculative_tokens = drafts ? tokens : 0,
+      .piece = [&engine](std::int32_t token) { return Piece(engine, token); },
+      .text_of = [&engine](std::int32_t token) { return Piece(engine, token, false); },
+      .logprobs = call.request.logprobs >= 0,
+      .echo_logprobs = call.request.prompt_logprobs >= 0,
+      .include_usage = call.include_usage,
+      .trace = call.trace,
+      .answers = chat ? std::optional(ReadAnswers(model, call)) : std::nullopt,
+      .calls = chat && (model.whole() || !call.tools.use.tools.empty()) ? model.format : nullptr,
+      .tools = call.tools.use.tools,
+      .control = &model.control};
 }
 
 // The error as a response; also written into the log line.

@@ -73,8 +73,7 @@ Parsed<GenerationCall> WithToolCalls(GenerationCall call, const ModelCalls& mode
     call.notices.emplace_back(
         "tools: the chat template knows none, so a system message tells the model of them");
   std::string& grammar = call.request.sampling.grammar;
-  const bool whole = model.format != nullptr && model.format->whole;
-  if (tools.use.tools.empty() && !(whole && !grammar.empty())) return call;
+  if (tools.use.tools.empty() && !(model.whole() && !grammar.empty())) return call;
   if (model.format == nullptr) {
     if (tools.use.required)
       return Refuse(

@@ -18,6 +18,8 @@ struct ModelCalls {
   // The form in which the model calls. Null: the template has one that is not known here, and calls
   // stay text.
   const calls::CallFormat* format = nullptr;
+  // Every answer has the format, not only those with calls.
+  bool whole() const { return format != nullptr && format->whole; }
   calls::ControlTokens control = {};
   const ThoughtMarks* thoughts = nullptr;  // not null
   bool thinks = false;                     // the template speaks of these marks
