@@ -14,6 +14,11 @@ PrefixIndex::Tokens TokensOf(std::span<const Token> text, int block) {
                              tensor::kKvBlock);
 }
 
+// The text behind so many full blocks.
+std::span<const Token> Behind(std::span<const Token> text, int blocks) {
+  return text.subspan(std::min(text.size(), static_cast<std::size_t>(blocks * tensor::kKvBlock)));
+}
+
 }  // namespace
 
 BlockTables::BlockTables(const TablesShape& shape)
@@ -43,16 +48,21 @@ std::int32_t BlockTables::Take() noexcept {
   if (free_.empty()) {
     const std::int32_t oldest = idle_.oldest();
     FORETOKEN_CHECK(oldest != kNone);
-    idle_.Remove(oldest);
-    index_.Remove(oldest);
-    windows_.Detach(oldest);
-    states_.Detach(oldest);
-    free_.push_back(oldest);
+    Forget(oldest);
   }
   const std::int32_t block = free_.back();
   free_.pop_back();
   Users(block) = 1;
   return block;
+}
+
+// An idle block becomes free.
+void BlockTables::Forget(std::int32_t block) noexcept {
+  idle_.Remove(block);
+  index_.Remove(block);
+  windows_.Detach(block);
+  states_.Detach(block);
+  free_.push_back(block);
 }
 
 void BlockTables::Hold(std::int32_t block) noexcept {
@@ -95,6 +105,7 @@ void BlockTables::Reserve(SeqId seq, int n_rows) noexcept {
   FORETOKEN_CHECK(n_rows >= 0 && s.length + n_rows <= shape_.max_positions);
   const auto needed = static_cast<std::size_t>(BlocksFor(s.length + n_rows));
   if (HasWindows()) DropUnseen(s);
+  if (const std::int32_t tail = states_.parked(seq); tail != kNone) Forget(tail);
   while (s.blocks.size() < needed) {
     s.blocks.push_back(Take());
     if (HasWindows()) s.window_blocks.push_back(TakeWindow());
@@ -162,6 +173,29 @@ void BlockTables::Publish(SeqId seq, std::span<const Token> text, SaltId salt) n
   }
 }
 
+void BlockTables::End(SeqId seq, std::span<const Token> text, SaltId salt) noexcept {
+  Publish(seq, text, salt);
+  if (states_.shared()) KeepTail(seq, text, salt);
+  Truncate(seq, 0);
+}
+
+// The cache may hold positions behind the text, of drafts that came after its end.
+void BlockTables::KeepTail(SeqId seq, std::span<const Token> text, SaltId salt) noexcept {
+  Sequence& s = sequences_[seq];
+  const int n_text = std::min(s.length, static_cast<int>(text.size()));
+  const int length = n_text < s.length ? Truncate(seq, n_text) : n_text;
+  const int first = s.n_published * tensor::kKvBlock;
+  if (length < n_text || length == first || (HasWindows() && s.n_published < s.first_held)) return;
+  const std::int32_t tail = s.blocks.back();
+  if (!states_.none() && !states_.Park(seq, tail)) return;
+  const std::int64_t before = LastOf(std::span(s.blocks).first(s.blocks.size() - 1), salt);
+  const std::int32_t older = index_.AddTail(
+      tail, before,
+      text.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length - first)));
+  if (older != kNone) Forget(older);
+  if (HasWindows()) windows_.Attach(s.window_blocks.back(), tail);
+}
+
 // Publishes the window block of the first block that is not published yet: the owner gets it, or
 // the owner's takes its place.
 void BlockTables::PublishWindow(Sequence& s, std::int32_t owner) noexcept {
@@ -177,28 +211,60 @@ void BlockTables::PublishWindow(Sequence& s, std::int32_t owner) noexcept {
 // is still there, and by a known state. held_only: only blocks that sequences hold.
 BlockTables::Found BlockTables::Find(Way way, std::span<const Token> text,
                                      bool held_only) const noexcept {
-  Found found;
+  const auto sees = [&] {
+    return !HasWindows() || way.n_held >= std::min(way.n_blocks, shape_.SeenBlocks());
+  };
+  Found found{.last = way.before, .sees = sees()};
   for (;;) {
     const std::int32_t next = FindNext(way.before, text, way.n_blocks);
     if (next == kNone) return found;
     if (held_only && n_users_[static_cast<std::size_t>(next)] == 0) return found;
-    way.before = next;
+    way.before = found.last = next;
     ++way.n_blocks, ++found.n_known;
     if (HasWindows()) way.n_held = windows_.Of(next) == kNone ? 0 : way.n_held + 1;
-    const bool sees = !HasWindows() || way.n_held >= std::min(way.n_blocks, shape_.SeenBlocks());
-    if (sees && states_.Known(next)) found.n_sharable = found.n_known;
+    found.sees = sees();
+    if (found.sees && states_.Known(next)) found.n_sharable = found.n_known;
   }
+}
+
+// The tail behind all known blocks, if the sequence can go on behind it. A state goes on at its end
+// only; otherwise half of a tail is worth taking it from the text that it was of.
+PrefixIndex::Tail BlockTables::FindTail(const Found& found, SeqId seq,
+                                        std::span<const Token> rest) const noexcept {
+  const PrefixIndex::Tail tail = index_.FindTail(found.last, rest);
+  if (tail.block == kNone || !found.sees) return {};
+  if (HasWindows() && windows_.Of(tail.block) == kNone) return {};
+  const int length = index_.TailLength(tail.block);
+  if (states_.none()) return 2 * tail.n_common >= length ? tail : PrefixIndex::Tail{};
+  const bool goes_on = tail.n_common == length && states_.ParkedBehind(tail.block) == seq;
+  return goes_on ? tail : PrefixIndex::Tail{};
+}
+
+// The block is the sequence's own from now on.
+void BlockTables::TakeTail(Sequence& s, PrefixIndex::Tail tail) noexcept {
+  Hold(tail.block);
+  index_.Remove(tail.block);
+  s.blocks.push_back(tail.block);
+  s.length += tail.n_common;
+  if (!HasWindows()) return;
+  const std::int32_t window = windows_.Of(tail.block);
+  windows_.Hold(window);
+  windows_.Detach(tail.block);
+  s.window_blocks.push_back(window);
 }
 
 int BlockTables::Share(SeqId seq, std::span<const Token> text, SaltId salt) noexcept {
   Sequence& s = sequences_[seq];
   if (s.length != s.n_published * tensor::kKvBlock) return 0;
   const int n_own = s.n_published;
-  const auto [n_more, n_known] =
+  const Found found =
       Find({.before = LastOf(s.blocks, salt), .n_blocks = n_own, .n_held = n_own - s.first_held},
            text, false);
-  if (n_known > n_more) states_.SetBranch(seq, (n_own + n_known) * tensor::kKvBlock);
-  if (n_more == 0) return 0;
+  const int length = s.length, n_all = n_own + found.n_known;
+  const PrefixIndex::Tail tail = FindTail(found, seq, Behind(text, n_all));
+  const int n_more = tail.block == kNone ? found.n_sharable : found.n_known;
+  if (found.n_known > n_more) states_.SetBranch(seq, n_all * tensor::kKvBlock);
+  if (n_more == 0 && tail.block == kNone) return 0;
   const int first = n_own + n_more - shape_.SeenBlocks();  // of the window blocks that are needed
   if (HasWindows() && first > s.first_held) {
     ReleaseWindows(s, s.first_held, std::min(first, n_own));
@@ -215,8 +281,20 @@ int BlockTables::Share(SeqId seq, std::span<const Token> text, SaltId salt) noex
   }
   s.n_published += n_more;
   s.length += n_more * tensor::kKvBlock;
-  states_.Continue(seq, s.blocks.back(), s.length);
-  return n_more * tensor::kKvBlock;
+  if (tail.block == kNone) {
+    states_.Continue(seq, s.blocks.back(), s.length);
+  } else {
+    states_.Unpark(seq);
+    TakeTail(s, tail);
+  }
+  return s.length - length;
+}
+
+SeqId BlockTables::SequenceOf(std::span<const Token> text, SaltId salt) const noexcept {
+  if (states_.none()) return kNoSequence;
+  const Found found = Find({.before = PrefixIndex::BeginOf(salt)}, text, false);
+  const std::int32_t tail = index_.FindTail(found.last, Behind(text, found.n_known)).block;
+  return tail == kNone ? kNoSequence : states_.ParkedBehind(tail);
 }
 
 int BlockTables::SharedBlocks(std::span<const Token> text, SaltId salt) const noexcept {

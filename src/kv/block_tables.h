@@ -11,6 +11,10 @@
 // Such blocks are only read. A published block that no sequence holds any more is *idle*: it is still known, and it
 // is taken, the longest idle first, when no block is free.
 //
+// Where a text ends (End), its last positions fill no block. This *tail* is known as well, until one
+// later text goes on behind it: that sequence takes the block for itself. So the next turn of a
+// conversation reads only what is new.
+//
 // Layers that see a window of positions may have a memory of their own (kv/window_blocks.h). Then a
 // sequence has a second list of blocks, which are dropped when no next position sees them, nor one
 // after a rollback of kRollback positions.
@@ -90,13 +94,21 @@ class BlockTables {
   // the committed positions, as many as are known. salt: the same in all calls for a text. Nothing is
   // shared where there are recurrent layers and no copies of their states.
   void Publish(SeqId seq, std::span<const Token> text, SaltId salt = kNoSalt) noexcept;
+  // The sequence's text has ended: its full blocks are published, its tail is known, and nothing is
+  // held any more. As Publish otherwise.
+  void End(SeqId seq, std::span<const Token> text, SaltId salt = kNoSalt) noexcept;
   // Appends published blocks that hold the next positions of `text` (which begins at the sequence's
-  // first position) and returns how many positions that adds: at most text.size() in all, in full
-  // blocks. It adds nothing unless the sequence's own blocks are all published and full.
+  // first position), and a tail behind them, and returns how many positions that adds: at most
+  // text.size() in all. It adds nothing unless the sequence's own blocks are all published and full.
   int Share(SeqId seq, std::span<const Token> text, SaltId salt = kNoSalt) noexcept;
   // How many blocks Share could add to an empty sequence, counting only blocks that other sequences
   // hold.
   int SharedBlocks(std::span<const Token> text, SaltId salt = kNoSalt) const noexcept;
+  // The sequence whose recurrent state goes on where the beginning of `text` ended; kNoSequence: none.
+  static constexpr SeqId kNoSequence = -1;
+  SeqId SequenceOf(std::span<const Token> text, SaltId salt = kNoSalt) const noexcept;
+  // When a text of the sequence ended that could go on there, as a number that grows; 0: none can.
+  std::int64_t ended(SeqId seq) const noexcept { return states_.parked_since(seq); }
   // Rows up to where the sequence's text parts from a known one whose state was not copied there, or
   // else all that fit. A pass that ends there makes the copy for the next text.
   int RowsToBranch(SeqId seq) const noexcept {
@@ -150,6 +162,9 @@ class BlockTables {
   void ReleaseWindows(Sequence& s, int begin, int end) noexcept;
   void DropUnseen(Sequence& s) noexcept;
   void PublishWindow(Sequence& s, std::int32_t owner) noexcept;
+  void Forget(std::int32_t block) noexcept;
+  void KeepTail(SeqId seq, std::span<const Token> text, SaltId salt) noexcept;
+  void TakeTail(Sequence& s, PrefixIndex::Tail tail) noexcept;
   struct Way {
     std::int64_t before = kNone;  // the last block so far, or PrefixIndex::BeginOf
     int n_blocks = 0;             // so far
@@ -157,8 +172,12 @@ class BlockTables {
   };
   struct Found {
     int n_sharable = 0, n_known = 0;  // the sharable ones are the first of the known ones
+    std::int64_t last = kNone;        // of the known ones, or what stood before
+    bool sees = false;                // a tail behind the last one would see its window
   };
   Found Find(Way way, std::span<const Token> text, bool held_only) const noexcept;
+  PrefixIndex::Tail FindTail(const Found& found, SeqId seq,
+                             std::span<const Token> rest) const noexcept;
   std::int32_t FindNext(std::int64_t before, std::span<const Token> text, int at) const noexcept;
   static std::int64_t LastOf(std::span<const std::int32_t> blocks, SaltId salt) noexcept {
     return blocks.empty() ? PrefixIndex::BeginOf(salt) : blocks.back();

@@ -172,7 +172,7 @@ Text CheckpointedText(std::mt19937& random, int n) {
 }
 
 struct Counts {
-  int shared = 0, returned = 0, restored = 0, copied = 0;
+  int shared = 0, went_on = 0, returned = 0, restored = 0, copied = 0;
 };
 
 class CheckpointProgram {
@@ -185,7 +185,12 @@ class CheckpointProgram {
       Text& text = texts_[static_cast<std::size_t>(seq)];
       switch (random_() % 8) {
         case 0:
-          text.resize(static_cast<std::size_t>(Tables().Truncate(seq, 0)));
+          if (random_() % 3 == 0)
+            Tables().Truncate(seq, 0);
+          else
+            Tables().End(seq, text);
+          text.clear();
+          n_published_[static_cast<std::size_t>(seq)] = 0;
           break;
         case 1:
           Cut(seq, text, counts);
@@ -232,9 +237,9 @@ class CheckpointProgram {
     wanted.insert(wanted.end(), more.begin(), more.end());
     wanted.resize(std::min<std::size_t>(wanted.size(), 300));
     const int gained = Tables().Share(seq, wanted);
-    ASSERT_EQ(gained % kBlock, 0);
     if (gained == 0) return;
     ++counts.shared;
+    counts.went_on += gained % kBlock != 0;
     text.assign(wanted.begin(), wanted.begin() + Tables().length(seq));
     n_published_[static_cast<std::size_t>(seq)] = Tables().length(seq) / kBlock;
   }
@@ -290,6 +295,7 @@ TEST(Checkpoints, HoldWhatWasReadThroughRandomPrograms) {
         ASSERT_NO_FATAL_FAILURE(program.Run(counts)) << seed << " " << n_blocks << " " << n_copies;
       }
   EXPECT_GT(counts.shared, 2000);
+  EXPECT_GT(counts.went_on, 300);
   EXPECT_GT(counts.returned, 300);
   EXPECT_GT(counts.restored, 2000);
   EXPECT_GT(counts.copied, 10000);
@@ -324,6 +330,38 @@ TEST_F(Checkpointed, LetASecondTurnReadOnlyWhatIsNew) {
   EXPECT_EQ(runner.Begin(0, second, texts), 224) << "the end of the answer";
   runner.Read(0, second, texts);
   runner.Read(1, edited, texts);
+}
+
+// The state of a text that has ended goes on where its sequence is taken again, at the very end.
+TEST_F(Checkpointed, AreNotNeededWhereTheSequenceStillHasTheState) {
+  const auto answer = [&](SeqId seq, Text& text, int n) {
+    for (int i = 0; i < n; ++i) {
+      text.push_back(1000 + i);
+      runner.Pass(
+          {{.seq = seq, .n_rows = 1, .first_position = runner.tables.length(seq), .n_certain = 1}},
+          {{text.back()}}, {1}, texts);
+    }
+    runner.tables.End(seq, text);
+  };
+  Text first = CheckpointTokens(70), second = CheckpointTokens(20, 5000);
+  runner.Read(0, first, texts);
+  runner.Read(1, second, texts);
+  answer(0, first, 25);
+  answer(1, second, 6);
+  EXPECT_EQ(runner.tables.SequenceOf(first), 0);
+  EXPECT_EQ(runner.tables.SequenceOf(second), 1);
+  EXPECT_GT(runner.tables.ended(1), runner.tables.ended(0));
+  EXPECT_EQ(runner.tables.ended(2), 0);
+  first.push_back(1), second.push_back(2);
+  EXPECT_EQ(runner.Begin(2, second, texts), 0) << "that sequence has no state";
+  EXPECT_EQ(runner.Begin(0, first, texts), 95);
+  EXPECT_EQ(runner.Begin(1, second, texts), 26);
+  runner.Read(0, first, texts);
+  runner.Read(1, second, texts);
+  answer(0, first, 3);
+  EXPECT_EQ(runner.Begin(0, CheckpointTokens(40, 9000), texts), 0);
+  runner.Read(0, CheckpointTokens(40, 9000), texts);
+  EXPECT_EQ(runner.tables.SequenceOf(first), BlockTables::kNoSequence) << "its state is lost";
 }
 
 TEST_F(Checkpointed, AreMadeWhereKnownTextsPart) {

@@ -81,7 +81,8 @@ class Model {
            }));
   }
   int Idle() const {
-    return static_cast<int>(std::count_if(known_.begin(), known_.end(),
+    return static_cast<int>(tails_.size() +
+                            std::count_if(known_.begin(), known_.end(),
                                           [](auto& entry) { return entry.second.n_users == 0; }));
   }
   int Free() const { return n_blocks_ - Used() - Idle(); }
@@ -94,8 +95,15 @@ class Model {
         if (it->second.n_users == 0 &&
             (oldest == known_.end() || it->second.idle_since < oldest->second.idle_since))
           oldest = it;
-      ASSERT_NE(oldest, known_.end());
-      known_.erase(oldest);
+      const auto tail = std::min_element(
+          tails_.begin(), tails_.end(),
+          [](const Tail& a, const Tail& b) { return a.idle_since < b.idle_since; });
+      ASSERT_TRUE(tail != tails_.end() || oldest != known_.end());
+      if (tail != tails_.end() &&
+          (oldest == known_.end() || tail->idle_since < oldest->second.idle_since))
+        tails_.erase(tail);
+      else
+        known_.erase(oldest);
     }
   }
   int Share(SeqId seq, const Text& text) {
@@ -105,10 +113,45 @@ class Model {
     for (;; ++s.n_published, gained += kPrefixBlock) {
       const std::size_t end = static_cast<std::size_t>(s.n_published + 1) * kPrefixBlock;
       const auto found = end > text.size() ? known_.end() : known_.find(Prefix(text, end));
-      if (found == known_.end()) return gained;
+      if (found == known_.end()) return gained + TakeTail(s, text);
       ++found->second.n_users;
       s.text = Prefix(text, end);
     }
+  }
+  // The newest of those that have the most in common with the text, if that is half of it.
+  int TakeTail(Sequence& s, const Text& text) {
+    const auto before = static_cast<std::size_t>(s.n_published) * kPrefixBlock;
+    auto best = tails_.end();
+    std::size_t most = 0;
+    for (auto tail = tails_.begin(); tail != tails_.end(); ++tail) {
+      if (tail->n_before != before || Prefix(tail->text, before) != Prefix(text, before)) continue;
+      const auto parts =
+          std::mismatch(tail->text.begin(), tail->text.end(), text.begin(), text.end());
+      const auto common = static_cast<std::size_t>(parts.first - tail->text.begin()) - before;
+      if (common > most || (common == most && most > 0 && tail->idle_since > best->idle_since))
+        most = common, best = tail;
+    }
+    if (best == tails_.end() || 2 * most < best->text.size() - before) return 0;
+    s.text = Prefix(text, before + most);
+    tails_.erase(best);
+    return static_cast<int>(most);
+  }
+  void End(SeqId seq) {
+    Publish(seq);
+    Sequence& s = sequences[seq];
+    const auto before = static_cast<std::size_t>(s.n_published) * kPrefixBlock;
+    if (s.text.size() > before) {
+      const auto sibling = [&](const Tail& tail) {
+        return tail.n_before == before && Prefix(tail.text, before) == Prefix(s.text, before);
+      };
+      const auto end = std::remove_if(tails_.begin(), tails_.end(),
+                                      [&](const Tail& tail) { return tail.text == s.text; });
+      tails_.erase(end, tails_.end());
+      if (std::count_if(tails_.begin(), tails_.end(), sibling) == PrefixIndex::kMostTails)
+        tails_.erase(std::find_if(tails_.begin(), tails_.end(), sibling));
+      tails_.push_back({.text = s.text, .n_before = before, .idle_since = ++clock_});
+    }
+    Truncate(seq, 0);
   }
   void Publish(SeqId seq) {
     Sequence& s = sequences[seq];
@@ -132,9 +175,15 @@ class Model {
   static Text Prefix(const Text& text, std::size_t n) {
     return Text(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n));
   }
+  struct Tail {
+    Text text;  // all of it
+    std::size_t n_before = 0;
+    int idle_since = 0;
+  };
 
   int n_blocks_, clock_ = 0;
   std::map<Text, Known> known_;
+  std::vector<Tail> tails_;  // the oldest first
 };
 
 void ExpectSame(Cache& cache, const Model& model) {
@@ -162,15 +211,20 @@ void PlayPrefixes(unsigned seed, int n_blocks) {
   Cache cache(PrefixShape(n_blocks));
   Model model(n_blocks);
   std::mt19937 random(seed);
-  int shared = 0;
+  int shared = 0, tails = 0;
   for (int step = 0; step < 1500; ++step) {
     const auto seq = static_cast<SeqId>(random() % kCacheSequences);
     Model::Sequence& s = model.sequences[seq];
     const auto length = static_cast<int>(s.text.size());
     switch (random() % 8) {
       case 0:
-        cache.Truncate(seq, 0);
-        model.Truncate(seq, 0);
+        if (random() % 3 == 0) {
+          cache.Truncate(seq, 0);
+          model.Truncate(seq, 0);
+        } else {
+          cache.End(seq, s.text);
+          model.End(seq);
+        }
         break;
       case 1: {  // to the end of a block, or behind the published ones
         const int blocks =
@@ -189,6 +243,7 @@ void PlayPrefixes(unsigned seed, int n_blocks) {
         wanted.resize(std::min<std::size_t>(wanted.size(), 190));
         const int gained = cache.Share(seq, wanted);
         shared += gained;
+        tails += gained % kPrefixBlock != 0;
         ASSERT_EQ(gained, model.Share(seq, wanted));
         break;
       }
@@ -216,6 +271,7 @@ void PlayPrefixes(unsigned seed, int n_blocks) {
     if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed << " step " << step;
   }
   EXPECT_GT(shared, 500) << "the programs share too little to prove anything";
+  EXPECT_GT(tails, 4) << "too few texts went on behind a tail";
 }
 
 TEST(Prefixes, AreWhatAMapHoldsAfterRandomPrograms) {
@@ -319,6 +375,74 @@ TEST(Prefixes, AreSharedWithTextsOfTheSameSaltOnly) {
   EXPECT_EQ(cache.Blocks(2)[1], cache.Blocks(0)[1]);
   EXPECT_EQ(cache.Share(3, first, 8), 96);
   EXPECT_EQ(cache.Blocks(3)[2], cache.Blocks(1)[2]);
+}
+
+TEST(Tails, LetTheNextTurnReadOnlyWhatIsNew) {
+  Cache cache(PrefixShape(20));
+  for (int length = 1; length <= 100; ++length) {
+    Text first;
+    Append(cache, 0, first, PrefixTokens(length, 1000 * length), length);
+    cache.End(0, first);
+    EXPECT_EQ(cache.Blocks(0).size(), 0u);
+    Text second = first;
+    second.resize(static_cast<std::size_t>(length) + 40, 999);
+    ASSERT_EQ(cache.Share(1, second), length);
+    ASSERT_EQ(cache.Share(2, second), length / kPrefixBlock * kPrefixBlock) << "it is taken";
+    for (Text read; read.size() < first.size();) {
+      read.push_back(first[read.size()]);
+      ASSERT_EQ(RowAt(cache, 1, static_cast<int>(read.size()) - 1), RowOf(read));
+    }
+    Text text(second.begin(), second.begin() + length);
+    Append(cache, 1, text, std::span(second).subspan(static_cast<std::size_t>(length)), 40);
+    cache.End(1, text);
+    cache.Truncate(2, 0);
+  }
+}
+
+TEST(Tails, AreTakenWhereHalfOfThemIsOfUse) {
+  for (const int common : {0, 1, 9, 10, 20}) {
+    Cache cache(PrefixShape(20));
+    Text first;
+    Append(cache, 0, first, PrefixTokens(52), 52);
+    cache.End(0, first);
+    Text other = PrefixTokens(60);
+    for (std::size_t i = 32 + static_cast<std::size_t>(common); i < other.size(); ++i)
+      other[i] += 500;
+    EXPECT_EQ(cache.Share(1, other), common < 10 ? 32 : 32 + common) << common;
+    EXPECT_EQ(cache.Share(2, first), common < 10 ? 52 : 32) << common;
+  }
+}
+
+TEST(Tails, HoldNoPositionsBehindTheirText) {
+  Cache cache(PrefixShape(20));
+  Text first;
+  Append(cache, 0, first, PrefixTokens(50), 50);
+  cache.End(0, std::span(first).first(45));
+  EXPECT_EQ(cache.Share(1, first), 45);
+}
+
+TEST(Tails, AreOfTheirSaltAndAreNotShared) {
+  Cache cache(PrefixShape(20));
+  Text first;
+  Append(cache, 0, first, PrefixTokens(20), 20);
+  cache.End(0, first, 7);
+  EXPECT_EQ(cache.SharedBlocks(first, 7), 0);
+  EXPECT_EQ(cache.Share(1, first, 8), 0);
+  EXPECT_EQ(cache.Share(1, std::span(first).first(3), 7), 0);
+  EXPECT_EQ(cache.Share(1, first, 7), 20);
+}
+
+TEST(Tails, BehindOneBlockAreFew) {
+  Cache cache(PrefixShape(40));
+  for (Token text = 0; text < 30; ++text) {
+    Text own;
+    Append(cache, 0, own, PrefixTokens(5, 100 * text), 5);
+    cache.End(0, own);
+  }
+  EXPECT_EQ(cache.n_idle_blocks(), PrefixIndex::kMostTails);
+  EXPECT_EQ(cache.Share(0, PrefixTokens(9, 2900)), 5);
+  EXPECT_EQ(cache.Share(1, PrefixTokens(9, 1400)), 5) << "the oldest that is left";
+  EXPECT_EQ(cache.Share(2, PrefixTokens(9, 1300)), 0);
 }
 
 TEST(PrefixesDeathTest, APublishedBlockIsNeverCut) {

@@ -71,6 +71,35 @@ void States::Continue(SeqId seq, std::int32_t block, Pos at) noexcept {
   s.taken_in = s.stays = at;
 }
 
+bool States::Park(SeqId seq, std::int32_t tail) noexcept {
+  Sequence& s = sequences_[Index(seq)];
+  if (s.source != kNone) return false;
+  s.tail = tail, s.parked = s.taken_in, s.parked_stays = s.stays;
+  s.parked_since = ++n_parked_;
+  return true;
+}
+
+SeqId States::ParkedBehind(std::int32_t tail) const noexcept {
+  const auto found = std::find_if(sequences_.begin(), sequences_.end(),
+                                  [tail](const Sequence& s) { return s.tail == tail; });
+  return found == sequences_.end() ? kNone : static_cast<SeqId>(found - sequences_.begin());
+}
+
+void States::Unpark(SeqId seq) noexcept {
+  if (none()) return;
+  Sequence& s = sequences_[Index(seq)];
+  SetSource(s, kNone);
+  checkpoints_.Stay(seq);
+  s.taken_in = s.parked, s.stays = s.parked_stays;
+  Forget(s);
+}
+
+void States::Detach(std::int32_t block) noexcept {
+  checkpoints_.Detach(block);
+  for (Sequence& s : sequences_)
+    if (s.tail == block) Forget(s);
+}
+
 void States::SetSource(Sequence& s, std::int32_t place) noexcept {
   if (place != kNone) checkpoints_.Hold(place);
   if (s.source != kNone) checkpoints_.Release(s.source);

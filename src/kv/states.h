@@ -7,6 +7,9 @@
 // unless it is worth keeping. Copies stay at the end of a prompt, where known texts part, and every
 // so many positions.
 //
+// Where a text ends, the sequence's own state is *parked*: it continues that text, from its last position
+// on, until the sequence begins with another one.
+//
 // One thread owns and calls the states.
 #pragma once
 
@@ -45,13 +48,28 @@ class States {
   int Truncate(SeqId seq, int length, std::span<const std::int32_t> blocks) noexcept;
   // The sequence goes on behind a block that is known, at position `at`.
   void Continue(SeqId seq, std::int32_t block, Pos at) noexcept;
+  // The sequence's text has ended, and its last positions are in `tail`: a later text of the same
+  // sequence may go on behind them. Returns false where the state was not computed yet.
+  // REQUIRES: Truncate follows.
+  bool Park(SeqId seq, std::int32_t tail) noexcept;
+  // The sequence whose state goes on behind the tail, or kNone.
+  SeqId ParkedBehind(std::int32_t tail) const noexcept;
+  // When the sequence's state was parked: a later one has a greater number. 0: it is not.
+  std::int64_t parked_since(SeqId seq) const noexcept {
+    return sequences_[Index(seq)].parked_since;
+  }
+  // The block that the sequence's state is parked behind, or kNone.
+  std::int32_t parked(SeqId seq) const noexcept { return sequences_[Index(seq)].tail; }
+  // The sequence goes on with its parked state.
+  void Unpark(SeqId seq) noexcept;
+
   // Known texts part at this position, so a copy of the state is of use there.
   void SetBranch(SeqId seq, Pos at) noexcept { sequences_[Index(seq)].branch = none() ? 0 : at; }
   Pos branch(SeqId seq) const noexcept { return sequences_[Index(seq)].branch; }
 
   // As of Checkpoints.
   void Replace(std::int32_t own, std::int32_t known) noexcept { checkpoints_.Replace(own, known); }
-  void Detach(std::int32_t block) noexcept { checkpoints_.Detach(block); }
+  void Detach(std::int32_t block) noexcept;
   const Checkpoints& checkpoints() const { return checkpoints_; }
 
  private:
@@ -60,13 +78,19 @@ class States {
     std::int32_t source = Checkpoints::kNone;  // a copy that the next pass begins with
     Pos stays = 0;                             // the newest copy that stays was made here
     Pos branch = 0;                            // a copy is wanted here
+    std::int32_t tail = Checkpoints::kNone;    // its state is parked behind this block,
+    Pos parked = 0, parked_stays = 0;          // with these values of taken_in and stays
+    std::int64_t parked_since = 0;
   };
   static std::size_t Index(SeqId seq) { return static_cast<std::size_t>(seq); }
   void Copy(const Segment& segment, std::span<const std::int32_t> blocks, StateMove& move) noexcept;
   void SetSource(Sequence& s, std::int32_t place) noexcept;
 
   const Shape shape_;
+  static void Forget(Sequence& s) noexcept { s.tail = Checkpoints::kNone, s.parked_since = 0; }
+
   std::vector<Sequence> sequences_;
+  std::int64_t n_parked_ = 0;  // so far
   Checkpoints checkpoints_;
 };
 

@@ -50,6 +50,7 @@ class WindowProgram {
     for (int i = 0; i < length; ++i) texts[seq].push_back(TokenAt(text, i));
     return tables.Share(seq, texts[seq]);
   }
+  void End(SeqId seq) { tables.End(seq, texts[seq]); }
   bool AtEnd(SeqId seq) const { return tables.length(seq) == static_cast<int>(texts[seq].size()); }
 
   // Reads n rows, checks all that they see, and keeps some.
@@ -102,14 +103,16 @@ TEST(Windows, KeepWhatIsSeenThroughRandomPrograms) {
   BlockTables& tables = program.tables;
   std::mt19937 random(7);
   std::vector<int> published_length(3), longest(3);
-  int shared = 0;
+  int shared = 0, tails = 0;
   for (SeqId seq = 0; seq < 3; ++seq) program.Begin(seq, 0, 300);
   for (int step = 0; step < 1500; ++step) {
     const auto seq = static_cast<SeqId>(random() % 3);
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     if (program.AtEnd(seq) || below(20) == 0) {
+      if (below(3) > 0) program.End(seq);
       published_length[seq] = program.Begin(seq, below(4), 1 + below(500));
       shared += longest[seq] = published_length[seq];
+      tails += published_length[seq] % tensor::kKvBlock != 0;
       continue;
     }
     const int left = static_cast<int>(program.texts[seq].size()) - tables.length(seq);
@@ -130,6 +133,7 @@ TEST(Windows, KeepWhatIsSeenThroughRandomPrograms) {
     EXPECT_LE(program.HeldWindowBlocks(seq), BlocksFor(kWindow + TablesShape::kRollback + 64) + 2);
   }
   EXPECT_GT(shared, 3000);
+  EXPECT_GT(tails, 10);
   for (SeqId seq = 0; seq < 3; ++seq) tables.Truncate(seq, 0);
   EXPECT_EQ(tables.window_blocks().n_free() + tables.window_blocks().n_idle(),
             tables.window_blocks().n_blocks());
@@ -154,6 +158,17 @@ TEST(Windows, LetTheEndOfATextBeShared) {
   // The text goes on where the first one ended.
   EXPECT_EQ(program.Begin(1, 0, 1400), 1300 / 32 * 32);
   program.ReadToTheEnd(1);
+}
+
+TEST(Windows, LetATextGoOnBehindATail) {
+  WindowProgram program(WindowShape(2));
+  program.Begin(0, 0, 1301);
+  program.ReadToTheEnd(0);
+  program.End(0);
+  EXPECT_EQ(program.Begin(1, 0, 1400), 1301);
+  EXPECT_EQ(program.Begin(0, 0, 1400), 1301 / 32 * 32) << "it is taken";
+  program.ReadToTheEnd(1);
+  program.ReadToTheEnd(0);
 }
 
 TEST(Windows, DoNotLetATextBeSharedUpToWhereTheyAreDropped) {

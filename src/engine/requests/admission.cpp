@@ -104,6 +104,24 @@ bool Admission::EndCancelled() noexcept {
   return any;
 }
 
+bool Admission::Shares(const Job& job) const noexcept {
+  return options_.prefix_cache && job.request.reuse_prefix;
+}
+
+// Where the request's text goes on with a recurrent state that a sequence still has, that one; or else
+// the one whose state has been of no use for longest. -1: all are taken.
+SeqId Admission::FreeSequence(const Job& job) const noexcept {
+  const SeqId known =
+      Shares(job) && !job.reads_prompt() ? cache_.SequenceOf(job.prompt, job.salt) : -1;
+  if (known >= 0 && sequences_.Slot(known) == nullptr) return known;
+  SeqId found = -1;
+  for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
+    if (sequences_.Slot(seq) != nullptr) continue;
+    if (found < 0 || cache_.ended(seq) < cache_.ended(found)) found = seq;
+  }
+  return found;
+}
+
 void Admission::AdmitFirst(SeqId seq) noexcept {
   Job& job = *waiting_.front();
   waiting_.pop_front();
@@ -222,7 +240,10 @@ void Admission::Finish(Job& job, FinishReason reason) noexcept {
     completion.text = s.emitter.TakeText();
     for (const int d : s.drafters) drafters_[d].drafter->End(seq);
   }
-  cache_.Truncate(seq, 0);
+  if (slot != nullptr && !job.error && Shares(job))
+    cache_.End(seq, slot->sampler.text(), job.salt);
+  else
+    cache_.Truncate(seq, 0);
   completion.finish_reason = job.error ? FinishReason::kError : reason;
   completion.error = std::move(job.error);
   job.seq = -1;

@@ -52,11 +52,11 @@ class Admission {
   template <typename MayJoin>
   bool AdmitWaiting(MayJoin&& may_join) noexcept {
     const bool ended = EndCancelled();
-    for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq)
-      while (!waiting_.empty() && sequences_.Slot(seq) == nullptr) {
-        if (!may_join(*waiting_.front())) return ended;
-        AdmitFirst(seq);
-      }
+    while (!waiting_.empty()) {
+      const SeqId seq = FreeSequence(*waiting_.front());
+      if (seq < 0 || !may_join(*waiting_.front())) break;
+      AdmitFirst(seq);
+    }
     return ended;
   }
 
@@ -83,6 +83,8 @@ class Admission {
 
  private:
   bool EndCancelled() noexcept;
+  SeqId FreeSequence(const Job& job) const noexcept;
+  bool Shares(const Job& job) const noexcept;
   void AdmitFirst(SeqId seq) noexcept;
   void Admit(Job& job, SeqId seq);
   void BeginThinking(Sequence& s) const;

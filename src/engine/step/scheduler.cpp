@@ -282,7 +282,10 @@ SeqId Scheduler::YoungestHolder(const Sequences& sequences, SeqId seq) const noe
 void Scheduler::Preempt(Sequence& s) noexcept {
   s.preempted = true;
   if (cache_.Blocks(s.job->seq).empty()) return;
-  cache_.Truncate(s.job->seq, 0);
+  if (settings_.prefix_cache && s.request().reuse_prefix)
+    cache_.End(s.job->seq, s.sampler.text(), s.job->salt);
+  else
+    cache_.Truncate(s.job->seq, 0);
   ++s.completion.timings.preemptions;
   ++preemptions_;
 }

@@ -141,8 +141,8 @@ TEST(Scheduler, SharesTheBlocksOfAPromptThatWasReadBefore) {
   engine.Run(Ask(70, 2));
   engine.Begin(Ask(70, 2));
   const PlannedSequence planned = engine.Plan().entries.at(0);
-  EXPECT_EQ(planned.n_feed, 70 - 64);
-  EXPECT_EQ(engine.scheduler->cached_prompt_tokens(), 64);
+  EXPECT_EQ(planned.n_feed, 1);  // for its logits
+  EXPECT_EQ(engine.scheduler->cached_prompt_tokens(), 69);
 }
 
 TEST(Scheduler, SharesNothingWhereTheRequestDoesNotWantIt) {
@@ -178,7 +178,7 @@ TEST(Scheduler, SharesBlocksAmongRequestsOfOneSaltOnly) {
   EXPECT_EQ(rows("ann"), 70);
   EXPECT_EQ(rows("bob"), 70);
   EXPECT_EQ(rows(""), 70);
-  for (const char* const salt : {"ann", "bob", ""}) EXPECT_EQ(rows(salt), 70 - 64) << salt;
+  for (const char* const salt : {"ann", "bob", ""}) EXPECT_EQ(rows(salt), 1) << salt;
 }
 
 // Two requests of three blocks each do not fit four blocks.

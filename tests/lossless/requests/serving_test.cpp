@@ -311,7 +311,27 @@ TEST(PrefixCache, HoldsGeneratedTextToo) {
   const auto first = *engine->Generate(Read(text, 80));
   text.insert(text.end(), first.token_ids.begin(), first.token_ids.end());
   // The last token was never computed.
-  EXPECT_EQ(engine->Generate(Read(text, 1))->timings.cached_prompt_tokens, 96);
+  EXPECT_EQ(engine->Generate(Read(text, 1))->timings.cached_prompt_tokens, 99);
+}
+
+// A conversation, turn by turn: nothing that was computed is computed again, whatever drafts.
+TEST(PrefixCache, LetsEachTurnReadOnlyWhatIsNew) {
+  for (const char* method : {"none", "standalone", "ngram", "self"}) {
+    const auto engine = Open(Options(method)), fresh = Open(Options("none"));
+    Tokens text = TokensOf(37, 9);
+    int known = 0;
+    for (unsigned turn = 0; turn < 8; ++turn) {
+      const auto answer = *engine->Generate(Read(text, 11));
+      EXPECT_GE(answer.timings.cached_prompt_tokens, known) << method << " " << turn;
+      Request alone = Read(text, 11);
+      alone.reuse_prefix = false;
+      EXPECT_EQ(answer.token_ids, fresh->Generate(alone)->token_ids) << method << " " << turn;
+      text.insert(text.end(), answer.token_ids.begin(), answer.token_ids.end());
+      known = static_cast<int>(text.size()) - 1;  // the newest token was never computed
+      const Tokens more = TokensOf(7, 50 + turn);
+      text.insert(text.end(), more.begin(), more.end());
+    }
+  }
 }
 
 TEST(PrefixCache, OfARequestThatStillRunsIsServedWhileItsPromptIsRead) {
