@@ -218,6 +218,9 @@ class Metrics::Impl {
                 "finished_reason"};
   Counter& log_lines_dropped =
       Count("log_lines_dropped_total", "Lines that the reader of the log did not take in time.");
+  Counter& next_turn_tokens = Count("next_turn_tokens_total",
+                                    "Tokens of beginnings of next turns that were read, or found "
+                                    "in the cache, while a tool ran.");
   ByLabel responses{CounterFamily("http_responses_total", "HTTP responses by status."), "status"};
 
   void ShowEngine(const EngineSnapshot& engine);
@@ -404,8 +407,11 @@ std::string Metrics::Render(const Now& now) {
   impl_->ShowEngine(now.engine);
   impl_->running.Set(now.load.running);
   impl_->waiting.Set(now.load.waiting);
-  Counter& dropped = impl_->log_lines_dropped;
-  dropped.Increment(static_cast<double>(now.log_lines_dropped) - dropped.Value());
+  const auto raise = [](Counter& counter, std::int64_t to) {
+    counter.Increment(static_cast<double>(to) - counter.Value());
+  };
+  raise(impl_->log_lines_dropped, now.log_lines_dropped);
+  raise(impl_->next_turn_tokens, now.next_turn_tokens);
   if (now.memory != nullptr) impl_->ShowMemory(*now.memory);
   SetOrRemove(impl_->speedup, impl_->speedup_value, now.estimated_speedup);
   std::optional<double> plain_ms;

@@ -37,6 +37,7 @@ class Metrics {
     AsyncLoad load;
     EngineSnapshot engine;
     std::int64_t log_lines_dropped = 0;
+    std::int64_t next_turn_tokens = 0;  // NextTurns::tokens
     const Overload* memory = nullptr;
     std::optional<double> estimated_speedup;
   };

@@ -247,11 +247,13 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                                              .observer = &meter}));
   metrics.BeginAt(requests->snapshot());
   FORETOKEN_TRY(const MemoryPlan plan, PlanMemory(requests->engine().summary(), options.max_memory,
-                                                  options.max_body_bytes, Workers()));
+                                                  options.max_body_bytes, Workers() + 1));
   requests->engine().LimitGrammars(static_cast<std::size_t>(plan.grammars));
   const ChatOptions chat_format = ChatFormat(options, plan);
   FORETOKEN_TRY(const bool chats, Chats(requests->engine(), chat_format));
   Overload overload(plan, bytes);
+  const ModelCalls model_calls = FindModelCalls(requests->engine(), chat_format);
+  NextTurns next_turns(*requests, model_calls);
   Service service{.requests = *requests,
                   .engine = requests->engine(),
                   .options = options,
@@ -263,9 +265,11 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .log = log,
                   .overload = overload,
                   .chat_format = chat_format,
-                  .model_calls = FindModelCalls(requests->engine(), chat_format)};
+                  .model_calls = model_calls,
+                  .next_turns = next_turns};
   FORETOKEN_TRY(const ServeOutcome outcome,
                 Listen(service, engine_options.ranks.get(), bytes, on_listening));
+  next_turns.Stop();
   FORETOKEN_CHECK_OK(requests->Close()->RecordStatus());
   return outcome;
 }

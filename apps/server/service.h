@@ -8,6 +8,7 @@
 #include "foretoken/async_engine.h"
 #include "server/api/openai_schema.h"
 #include "server/metrics.h"
+#include "server/next_turn.h"
 #include "server/overload.h"
 #include "server/request_log.h"
 #include "server/routes/tool_calls.h"
@@ -29,7 +30,8 @@ struct Service {
   Overload& overload;
 
   const ChatOptions& chat_format;  // how conversations are written
-  const ModelCalls model_calls;
+  const ModelCalls& model_calls;
+  NextTurns& next_turns;
 };
 
 }  // namespace foretoken::server

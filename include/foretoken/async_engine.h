@@ -64,7 +64,8 @@ struct AsyncChoice {
   // False: it has the prompt of the choice before it. Returned in ChoiceEnd, so that a program can
   // count each prompt once.
   bool first_of_prompt = true;
-  ByteHold held = {};  // counts the memory of `request`, until the choice has ended
+  ByteHold held = {};    // counts the memory of `request`, until the choice has ended
+  bool observed = true;  // false: AsyncObserver is not told of it
 };
 
 struct SubmitOptions {

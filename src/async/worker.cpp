@@ -189,7 +189,7 @@ bool Worker::Record(Running& r, const RoundEvent& round) {
   if (round.events.empty()) return !mailbox.cancelled();
   const auto now = Clock::now();
   if (r.prefill) r.end.first_token_ms = Milliseconds(r.origin->arrived, now);
-  if (observer_ != nullptr)
+  if (observer_ != nullptr && r.origin->choice.observed)
     Show([&] { observer_->OnRound(round, r.prefill, Milliseconds(r.last_emission, now)); });
   r.last_emission = now;
   Add(round, r.end);
@@ -253,7 +253,7 @@ void Worker::End(Running& r, Completion completion) {
   Mailbox& mailbox = *r.origin->mailbox;
   r.end.total_ms = Milliseconds(r.origin->arrived, Clock::now());
   r.end.completion = std::move(completion);
-  if (observer_ != nullptr) Show([&] { observer_->OnEnd(r.end); });
+  if (observer_ != nullptr && r.origin->choice.observed) Show([&] { observer_->OnEnd(r.end); });
   queue_.Done(mailbox);  // before the reader knows: it may submit the next one at once
   mailbox.Push(
       {.kind = StreamEvent::Kind::kEnd, .choice = r.origin->index, .end = std::move(r.end)});

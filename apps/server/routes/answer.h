@@ -14,6 +14,7 @@
 #include "server/api/openai_replies.h"
 #include "server/api/reply_writer.h"
 #include "server/net/http.h"
+#include "server/next_turn.h"
 #include "server/service.h"
 
 namespace foretoken::server {
@@ -30,6 +31,8 @@ class Answer {
     bool chat = false;
     int n = 1;                 // choices of a prompt
     std::vector<Echo> echoes;  // of each choice
+    // Not null: the answer may have calls, and the conversation goes on.
+    std::shared_ptr<const Conversation> conversation = nullptr;
   };
   // `service` must outlive it.
   Answer(Service& service, EventStream events, Setting setting);
@@ -52,6 +55,7 @@ class Answer {
   const std::vector<Choice>& choices() const { return choices_; }
   int n_per_prompt() const { return setting_.n; }
   Usage usage() const { return UsageOf(choices_, setting_.n); }
+  const std::shared_ptr<const Conversation>& conversation() const { return setting_.conversation; }
   // Fills in the log line. REQUIRES: ended.
   void Describe(LogLine& line) const;
 
@@ -92,6 +96,7 @@ class GenerationReply : public LaterReply {
   // The head of the first delivery.
   HttpResponse Head(HttpResponse head);
   bool has_head() const { return status_ != 0; }
+  void ReadNextTurn() noexcept;
   // The answer's failure, as one delivery. REQUIRES: there is no head yet.
   Delivery Refusal();
 

@@ -71,14 +71,18 @@ Parsed<Request> RequestOf(const Service& service, GenerationCall& call, const Pr
   return request;
 }
 
-Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& call) {
-  if (!call.chat) return std::move(call.prompts);
+ChatOptions FormatOfChat(const Service& service, const GenerationCall& call) {
   ChatOptions format = service.chat_format;
   format.add_generation_prompt = call.add_generation_prompt;
   format.tools_json = call.tools.json;
   format.template_kwargs_json =
       MergedObjects(format.template_kwargs_json, call.template_kwargs_json);
-  auto tokens = service.engine.FormatChat(call.messages, format);
+  return format;
+}
+
+Parsed<std::vector<Prompt>> PromptsOf(const Service& service, GenerationCall& call) {
+  if (!call.chat) return std::move(call.prompts);
+  auto tokens = service.engine.FormatChat(call.messages, FormatOfChat(service, call));
   if (tokens) return std::vector<Prompt>{*std::move(tokens)};
   return Refuse(
       {.message = "messages: " + settings::InFlags(tokens.error().message), .param = "messages"});
@@ -238,6 +242,17 @@ ReplyFrame FrameOf(const Service& service, GenerationCall& call) {
       .control = &model.control};
 }
 
+// For the turn behind an answer that may have calls.
+std::shared_ptr<Conversation> ConversationOf(const Service& service, const GenerationCall& call) {
+  const bool goes_on = call.chat && !call.tools.use.tools.empty() && !call.drafts && call.n == 1 &&
+                       call.request.reuse_prefix && call.add_generation_prompt;
+  if (!goes_on) return nullptr;
+  auto conversation = std::make_shared<Conversation>();
+  conversation->messages = call.messages;
+  conversation->format = FormatOfChat(service, call);
+  return conversation;
+}
+
 // The error as a response; also written into the log line.
 HttpResponse Refused(const ApiError& error, ReplyWriter& writer, LogLine& line) {
   line.Add("error", NameOf(error));
@@ -260,6 +275,7 @@ Parsed<std::int64_t> CountPrompt(const Service& service, Parsed<GenerationCall> 
 HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<GenerationCall> parsed,
                       std::unique_ptr<ReplyWriter> writer, LogLine& line) {
   const auto refuse = [&](const ApiError& error) { return Refused(error, *writer, line); };
+  const auto conversation = parsed ? ConversationOf(service, *parsed) : nullptr;
   if (parsed && parsed->chat) parsed = WithToolCalls(*std::move(parsed), service.model_calls);
   if (!parsed) return refuse(parsed.error());
   GenerationCall& call = *parsed;
@@ -267,6 +283,10 @@ HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<Gener
   line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
   if (service.options.log_prompts) LogPrompts(call, line);
   call.request.cache_salt = SaltOf(service, request, call.request.cache_salt);
+  if (conversation != nullptr) {
+    conversation->cache_salt = call.request.cache_salt;
+    conversation->held = ByteHold(request.charges->bytes, conversation->bytes());
+  }
   const auto arrived = std::chrono::steady_clock::now();
   auto prepared = PrepareAll(service, *request.charges, call, frame);
   if (!prepared) return refuse(prepared.error());
@@ -274,11 +294,13 @@ HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<Gener
   for (Quota::Share& share : request.charges->shares)
     if (!share.Grow(n_more)) return refuse(TooManyRequests());
   frame.notices = std::move(call.notices);
+  service.next_turns.GiveWay();
   auto events = service.requests.Submit(std::move(prepared->choices),
                                         OptionsOf(service, *request.charges, call, arrived));
   if (!events) return refuse(NotTaken(events.error()));
   auto answer = std::make_unique<Answer>(
-      service, *std::move(events), Answer::Setting{call.chat, call.n, std::move(prepared->echoes)});
+      service, *std::move(events),
+      Answer::Setting{call.chat, call.n, std::move(prepared->echoes), conversation});
   const auto reply = call.stream ? StreamReply : WholeReply;
   return {.later = reply(service, std::move(answer), std::move(frame), std::move(writer), line)};
 }

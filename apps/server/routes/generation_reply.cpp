@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <new>
 #include <utility>
 
 #include "server/router.h"
@@ -45,11 +47,25 @@ GenerationReply::~GenerationReply() {
     if (!answer_->failure().param.empty()) line_.Add("param", answer_->failure().param);
   } else if (answer_->ended()) {
     answer_->Describe(line_);
+    ReadNextTurn();
   } else {
     line_.Add("error", NameOf(ClientGone()));
   }
   if (status_ == 0) service_.metrics.AddResponse(status_ = ClientGone().status);
   service_.log.Write(line_.Add("status", status_));
+}
+
+// Where there is no memory for it, the next turn reads all of its beginning itself.
+void GenerationReply::ReadNextTurn() noexcept try {
+  if (answer_->conversation() == nullptr || service_.overload.refuses_requests()) return;
+  const Completion& completion = answer_->choices().front().end.completion;
+  if (completion.finish_reason == FinishReason::kLength) return;
+  auto parts = frame_.PartsOf(completion.text);
+  const bool calls = std::any_of(parts.begin(), parts.end(), [](const calls::AnswerPart& part) {
+    return part.kind == calls::AnswerPart::Kind::kName;
+  });
+  if (calls) service_.next_turns.Add(answer_->conversation(), std::move(parts));
+} catch (const std::bad_alloc&) {
 }
 
 HttpResponse GenerationReply::Head(HttpResponse head) {

@@ -11,6 +11,7 @@ HttpResponse Render(Service& service, const HttpRequest&, LogLine&) {
           .body = service.metrics.Render({.load = service.requests.load(),
                                           .engine = service.requests.snapshot(),
                                           .log_lines_dropped = service.log.dropped(),
+                                          .next_turn_tokens = service.next_turns.tokens(),
                                           .memory = &service.overload,
                                           .estimated_speedup = service.totals.RecentSpeedup()})};
 }
