@@ -23,6 +23,7 @@
 #include "server/engine_meter.h"
 #include "server/net/client_address.h"
 #include "server/net/http.h"
+#include "server/response_store.h"
 #include "server/router.h"
 #include "server/service.h"
 
@@ -252,6 +253,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   const ChatOptions chat_format = ChatFormat(options, plan);
   FORETOKEN_TRY(const bool chats, Chats(requests->engine(), chat_format));
   Overload overload(plan, bytes);
+  ResponseStore responses(static_cast<std::size_t>(plan.responses));
   Service service{.requests = *requests,
                   .engine = requests->engine(),
                   .options = options,
@@ -262,6 +264,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .totals = totals,
                   .log = log,
                   .overload = overload,
+                  .responses = responses,
                   .chat_format = chat_format,
                   .model_calls = FindModelCalls(requests->engine(), chat_format)};
   FORETOKEN_TRY(const ServeOutcome outcome,

@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/overload.h"
 #include "server/request_log.h"
+#include "server/response_store.h"
 #include "server/routes/tool_calls.h"
 #include "server/server.h"
 #include "server/totals.h"
@@ -27,6 +28,7 @@ struct Service {
   Totals& totals;
   RequestLog& log;
   Overload& overload;
+  ResponseStore& responses;
 
   const ChatOptions& chat_format;  // how conversations are written
   const ModelCalls model_calls;
