@@ -531,6 +531,18 @@ class Stored(unittest.TestCase):
             self.is_gone(response["id"], server=server)
             self.assertEqual(self.get(small["id"], key="two", server=server), small)
 
+    def test_a_small_request_reads_no_more_than_it_may(self):
+        with self.serve("--max-memory", "400M") as server:
+            thought = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 300_000}  # no tokens of a prompt
+            first = self.ask(server=server, input=[thought, ASKED], max_output_tokens=1)
+            second = self.ask(server=server, input=[thought, ASKED], max_output_tokens=1, previous_response_id=first["id"])
+            references = [{"id": second["output"][0]["id"]}] * 6000
+            for body, param in (({"input": "And?", "previous_response_id": second["id"]}, "previous_response_id"), ({"input": references}, "input")):
+                status, reply = self.send("POST", RESPONSES, body, server=server)
+                self.assertEqual((status, reply["error"]["code"], reply["error"]["param"]), (400, "context_length_exceeded", param), reply)
+                self.assertIn("more than a request can read", reply["error"]["message"])
+            self.ask(server=server, input="And?", previous_response_id=first["id"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
