@@ -19,7 +19,7 @@
 namespace foretoken::server {
 
 // The most responses that one continues.
-inline constexpr std::size_t kMostTurns = 4096;
+inline constexpr std::size_t kMostTurns = 2048;
 
 // The bytes that a response takes.
 std::size_t BytesOf(const StoredResponse& response);

@@ -64,7 +64,7 @@ void InputItems::AddEarlier(const std::string& response_id) {
   if (!items) return void(error_ = items.error());
   for (const StoredItem* const item : *items) {
     ids_.insert(item->id);
-    ReadStored(*item, "previous_response_id");
+    ReadStored(Json::parse(item->json, nullptr, false), "previous_response_id.");
   }
 }
 
@@ -106,15 +106,17 @@ void InputItems::AddReferred(JsonFields& fields) {
                     "that know of store false",
                     JsonFields::Shown(Json(id))),
         "item_not_found");
-  ReadStored(**found, "input");
-  if (store_ && ids_.insert(id).second) stored_.push_back(**found);
+  const std::string& raw = (*found)->json;
+  const Json item = Json::parse(raw, nullptr, false);
+  Store(item, raw, ReadStored(item, "input."));
 }
 
-void InputItems::ReadStored(const StoredItem& item, const std::string& where) {
-  const Json json = Json::parse(item.json, nullptr, false);
-  if (error_ || !json.is_object()) return;
-  JsonFields fields(json, where + ".", error_);
-  Read(TypeOf(fields), fields);
+// Returns its type. No error is to be expected, as it was read or written here before.
+std::string InputItems::ReadStored(const Json& item, const char* where) {
+  JsonFields fields(item, where, error_);
+  std::string type = TypeOf(fields);
+  Read(type, fields);
+  return type;
 }
 
 void InputItems::Read(const std::string& type, JsonFields& fields) {

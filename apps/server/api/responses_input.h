@@ -46,7 +46,7 @@ class InputItems {
   void ReadMessage(JsonFields& fields);
   void ReadCall(JsonFields& fields);
   void ReadOutput(JsonFields& fields);
-  void ReadStored(const StoredItem& item, const std::string& where);
+  std::string ReadStored(const Json& item, const char* where);
   void Store(const Json& item, std::string_view raw, const std::string& type);
   void EndTurn();
   void AddMessage(const std::string& message);

@@ -2,6 +2,7 @@
 // server/routes/responses.cpp: makes responses, of new items and of those of earlier responses.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -53,20 +54,20 @@ class ClientItems final : public EarlierItems {
     return items;
   }
 
-  // "msg_0123_0" is of "resp_0123".
+  // "msg_0123_4" is the fifth of "resp_0123".
   Parsed<const StoredItem*> Output(const std::string& item_id) override {
     const std::size_t begin = item_id.find('_') + 1, end = item_id.rfind('_');
     if (begin == 0 || end < begin) return nullptr;
+    std::size_t place = 0;
+    std::from_chars(item_id.data() + end + 1, item_id.data() + item_id.size(), place);
     SharedResponse response =
         service_.responses.Find(client_, "resp_" + item_id.substr(begin, end - begin));
-    if (response == nullptr) return nullptr;
-    for (const StoredItem& item : response->output)
-      if (item.id == item_id) {
-        if (auto error = Hold(item, "input")) return Refuse(*std::move(error));
-        read_.push_back(std::move(response));
-        return &item;
-      }
-    return nullptr;
+    if (response == nullptr || place >= response->output.size()) return nullptr;
+    const StoredItem& item = response->output[place];
+    if (item.id != item_id) return nullptr;
+    if (auto error = Hold(item, "input")) return Refuse(*std::move(error));
+    read_.push_back(std::move(response));
+    return &item;
   }
 
   std::string NewId(std::string_view kind) override {
