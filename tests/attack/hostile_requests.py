@@ -7,8 +7,8 @@ import json
 import random
 
 ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/v1/verify", "/completions", "/chat/completions", "/tokenize", "/detokenize", "/v1/models",
-             "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/", "/v1/responses/resp_0123456789abcdef", "/v1/responses//input_items?limit=-1&after=%",
-             "/v1/responses/%00/input_items?order=%ff&=&&after")
+             "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/",
+             "/v1/responses/resp_0123456789abcdef", "/v1/responses//input_items?limit=-1&after=%", "/v1/responses/%00/input_items?order=%ff&=&&after")
 READERS = (*ENDPOINTS[:7], "/completion", "/infill", "/v1/embeddings", "/v1/rerank", "/embedding", "/api/embed", "/v1/responses",
            "/v1/responses/resp_0/cancel", "/v1/messages", "/api/chat", "/api/generate")  # paths that get bodies with other values and other bytes
 BODIES = {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """OpenAI's responses: what they say is what chats say to the same messages; streams add up to whole replies, with calls and without; what agents send is
-answered; what is stored is continued, read and deleted by its own client alone; and what cannot be done is refused by its name. The bundled model knows no tools, so calls are forced.
+answered; what is stored is continued, read and deleted by its own client alone; and what cannot be done is refused by its name. The bundled model knows no
+tools, so calls are forced.
 
 usage: responses_test.py FORETOKEN MODELS
 """
@@ -245,8 +246,9 @@ class Responses(unittest.TestCase):
         for fields, param, why in (({"previous_response_id": "resp_1"}, "previous_response_id", "send the items of earlier turns"),
                                    ({"previous_response_id": 1}, "previous_response_id", "is not a"), ({"store": "no"}, "store", "neither true nor false"),
                                    ({"conversation": "conv_1"}, "conversation", "use previous_response_id"),
-                                   ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0].id", 'no item "msg_1" is kept for this client; send it whole'),
-                                   ({"input": [{"id": "msg_1_0"}]}, "input[0].id", "send it whole"), ({"input": [{"type": "item_reference"}]}, "input[0].id", "missing"),
+                                   ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0].id", 'no item "msg_1" is kept for this client'),
+                                   ({"input": [{"id": "msg_1_0"}]}, "input[0].id", "send it whole"),
+                                   ({"input": [{"type": "item_reference"}]}, "input[0].id", "missing"),
                                    ({"input": [{"role": "user", "content": image}]}, "input[0].content", '"input_image" is no text'),
                                    ({"input": [CALL, {**OUTPUT, "output": image}]}, "input[1].output", '"input_image" is no text'),
                                    ({"input": [ASKED, {"type": "computer_call"}]}, "input[1].type", '"computer_call" is not an item'),
@@ -436,6 +438,12 @@ class Stored(unittest.TestCase):
         self.assertEqual((referred["usage"]["input_tokens"], without_ids(referred)), (whole["usage"]["input_tokens"], without_ids(whole)))
         items = self.get(f"{referred['id']}/input_items?order=asc")["data"]
         self.assertEqual((items[1], items[3]), (call, said))
+        # What is referred to again is there twice, with another id.
+        again = self.ask(input=[{"id": said["id"]}, ASKED], previous_response_id=referred["id"])
+        whole = self.ask(input=[ASKED, call, result, said, ASKED, *referred["output"], said, ASKED])
+        self.assertEqual((again["usage"]["input_tokens"], without_ids(again)), (whole["usage"]["input_tokens"], without_ids(whole)))
+        items = self.get(f"{again['id']}/input_items?order=asc")["data"]
+        self.assertEqual((len(items), len({item["id"] for item in items}), items[6]), (8, 8, {**said, "id": items[6]["id"]}))
 
     def test_a_deleted_response_is_gone(self):
         responses, _ = self.conversation()
