@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kLeastRoom = 32 * kMiB;  // left beside the model
 constexpr std::int64_t kUsualRequests = 256 * kMiB, kUsualConversation = 256 * kMiB,
-                       kUsualGrammars = 256 * kMiB;
+                       kUsualGrammars = 256 * kMiB, kUsualResponses = 64 * kMiB;
 
 // The fill level at which a state begins; it ends kSlack below that.
 constexpr std::array kBegins = {0.0, 0.6, 0.8, 0.92};
@@ -62,8 +62,9 @@ Result<MemoryPlan> PlanMemory(const EngineSummary& engine, std::int64_t ceiling,
   plan.work = std::min(kWorkPerBodyByte * max_body_bytes, room * 2 / 5);
   plan.requests = std::min(std::max(kUsualRequests, 4 * max_body_bytes), room / 4);
   plan.grammars = std::min(kUsualGrammars, room / 8);
-  plan.conversation = std::min(
-      kUsualConversation, (room - plan.work - plan.requests - plan.grammars) / (n_workers + 1));
+  plan.responses = std::min(kUsualResponses, room / 64);
+  const std::int64_t taken = plan.work + plan.requests + plan.grammars + plan.responses;
+  plan.conversation = std::min(kUsualConversation, (room - taken) / (n_workers + 1));
   return plan;
 }
 

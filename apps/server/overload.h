@@ -29,6 +29,7 @@ struct MemoryPlan {
   std::int64_t requests = 0;      // the limit for requests
   std::int64_t work = 0;          // for reading large bodies, besides
   std::int64_t grammars = 0;      // for compiled grammars, besides
+  std::int64_t responses = 0;     // for responses that clients may continue or read again, besides
   std::int64_t conversation = 0;  // the most that a worker takes to write one, besides
 };
 
@@ -36,7 +37,7 @@ struct MemoryPlan {
 // of text that becomes tokens (45).
 inline constexpr std::int64_t kWorkPerBodyByte = 48;
 
-// requests, work, grammars and the conversations of all workers fit beside the base.
+// requests, work, grammars, responses and the conversations of all workers fit beside the base.
 // ceiling: 0: nine tenths of what the machine, its control group or a resource limit allows.
 // REQUIRES: the engine is open and has run. Errors: kTooLarge: the model leaves too little memory.
 [[nodiscard]] Result<MemoryPlan> PlanMemory(const EngineSummary& engine, std::int64_t ceiling,

@@ -126,7 +126,8 @@ TEST(PlanMemory, AllWorkersAtOnceStayBelowTheCeiling) {
       ASSERT_TRUE(plan);
       EXPECT_GE(plan->conversation, room / 24);
       EXPECT_GE(plan->grammars, room / 16);
-      EXPECT_LT(plan->base + plan->requests + plan->work + plan->grammars +
+      EXPECT_GE(plan->responses, room / 64);
+      EXPECT_LT(plan->base + plan->requests + plan->work + plan->grammars + plan->responses +
                     n_workers * plan->conversation,
                 plan->ceiling)
           << n_workers << " workers in " << room / kMiB << " MiB";

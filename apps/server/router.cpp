@@ -17,11 +17,12 @@
 namespace foretoken::server {
 namespace {
 
-// "/v1/models/*" matches everything that begins so and continues.
+// The star of "/v1/models/*" or "/v1/responses/*/cancel" stands for one character or more.
 bool Leads(std::string_view pattern, std::string_view path) {
-  if (!pattern.ends_with('*')) return path == pattern;
-  pattern.remove_suffix(1);
-  return path.size() > pattern.size() && path.starts_with(pattern);
+  const std::size_t star = pattern.find('*');
+  if (star == pattern.npos) return path == pattern;
+  return path.size() >= pattern.size() && path.starts_with(pattern.substr(0, star)) &&
+         path.ends_with(pattern.substr(star + 1));
 }
 
 // A client's text, shortened for a message.
@@ -142,9 +143,13 @@ LogLine LineOf(const HttpRequest& request) {
 }
 
 const Route* Find(std::string_view method, std::string_view path, std::string& methods) {
+  std::string_view pattern;  // the longest one, which says most
+  for (const Route* const row : Routes())
+    if (const std::string_view own = row->path; own.size() > pattern.size() && Leads(own, path))
+      pattern = own;
   const Route* found = nullptr;
   for (const Route* const row : Routes()) {
-    if (!Leads(row->path, path)) continue;
+    if (row->path != pattern) continue;
     if (method == row->method) found = row;
     methods += (methods.empty() ? "" : ", ") + std::string(row->method);
   }
@@ -197,9 +202,10 @@ std::optional<HttpResponse> Router::Screen(HttpRequest& request) const {
     return methods.empty() ? RefusalOf(request, NoSuchPath(request))
                            : NoSuchMethod(request, methods);
   if (!WebRules::IsPlain(request)) return RefusalOf(request, Encoded(request));
-  if (route->method != std::string_view("POST")) return std::nullopt;
+  if (route->method == std::string_view("GET")) return std::nullopt;
   if (rules_.IsOfOtherSite(request)) return RefusalOf(request, NotThisSite());
-  if (!WebRules::IsJson(request)) return RefusalOf(request, NotJson(request));
+  const bool has_body = route->method == std::string_view("POST") && !route->without_body;
+  if (has_body && !WebRules::IsJson(request)) return RefusalOf(request, NotJson(request));
   return std::nullopt;
 }
 

@@ -23,6 +23,7 @@
 #include "server/engine_meter.h"
 #include "server/net/client_address.h"
 #include "server/net/http.h"
+#include "server/response_store.h"
 #include "server/router.h"
 #include "server/service.h"
 
@@ -254,6 +255,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   Overload overload(plan, bytes);
   const ModelCalls model_calls = FindModelCalls(requests->engine(), chat_format);
   NextTurns next_turns(*requests, model_calls);
+  ResponseStore responses(static_cast<std::size_t>(plan.responses));
   Service service{.requests = *requests,
                   .engine = requests->engine(),
                   .options = options,
@@ -264,6 +266,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .totals = totals,
                   .log = log,
                   .overload = overload,
+                  .responses = responses,
                   .chat_format = chat_format,
                   .model_calls = model_calls,
                   .next_turns = next_turns};

@@ -11,6 +11,7 @@
 #include "server/next_turn.h"
 #include "server/overload.h"
 #include "server/request_log.h"
+#include "server/response_store.h"
 #include "server/routes/tool_calls.h"
 #include "server/server.h"
 #include "server/totals.h"
@@ -28,6 +29,7 @@ struct Service {
   Totals& totals;
   RequestLog& log;
   Overload& overload;
+  ResponseStore& responses;
 
   const ChatOptions& chat_format;  // how conversations are written
   const ModelCalls& model_calls;

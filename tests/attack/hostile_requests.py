@@ -7,9 +7,10 @@ import json
 import random
 
 ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/v1/verify", "/completions", "/chat/completions", "/tokenize", "/detokenize", "/v1/models",
-             "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/")
-READERS = (*ENDPOINTS[:7], "/completion", "/infill", "/v1/embeddings", "/v1/rerank", "/embedding", "/api/embed", "/v1/responses", "/v1/messages",
-           "/api/chat", "/api/generate")  # paths that get bodies with other values and other bytes
+             "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/",
+             "/v1/responses/resp_0123456789abcdef", "/v1/responses//input_items?limit=-1&after=%", "/v1/responses/%00/input_items?order=%ff&=&&after")
+READERS = (*ENDPOINTS[:7], "/completion", "/infill", "/v1/embeddings", "/v1/rerank", "/embedding", "/api/embed", "/v1/responses",
+           "/v1/responses/resp_0/cancel", "/v1/messages", "/api/chat", "/api/generate")  # paths that get bodies with other values and other bytes
 BODIES = {
     "/v1/completions": {
         "model": "tales-9m-q8_0", "prompt": "Once upon a time", "max_tokens": 4, "temperature": 0.7, "seed": 3, "n": 1, "top_p": 0.9, "top_k": 5,
@@ -39,7 +40,7 @@ BODIES = {
         "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}, {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
                   {"type": "function_call_output", "call_id": "a", "output": "1"}, {"type": "reasoning", "summary": []}],
         "tools": [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}],
-        "text": {"format": {"type": "text"}, "verbosity": "low"}, "reasoning": {"effort": "low"}, "metadata": {"a": "b"}},
+        "text": {"format": {"type": "text"}, "verbosity": "low"}, "reasoning": {"effort": "low"}, "metadata": {"a": "b"}, "store": True, "previous_response_id": None},
     "/api/chat": {
         "model": "tales-9m-q8_0", "format": {"type": "object", "properties": {"a": {"type": "integer"}}}, "options": {"num_predict": 4, "seed": 1, "stop": ["end"]},
         "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]},

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """OpenAI's responses: what they say is what chats say to the same messages; streams add up to whole replies, with calls and without; what agents send is
-answered; and what cannot be done is refused by its name. The bundled model knows no tools, so calls are forced.
+answered; what is stored is continued, read and deleted by its own client alone; and what cannot be done is refused by its name. The bundled model knows no
+tools, so calls are forced.
 
 usage: responses_test.py FORETOKEN MODELS
 """
@@ -131,7 +132,7 @@ class Responses(unittest.TestCase):
         self.assertEqual((response["object"], response["status"], response["incomplete_details"]), ("response", "incomplete", {"reason": "max_output_tokens"}))
         self.assertIsNone(response["error"])
         for key, value in {"instructions": "Be brief.", "max_output_tokens": 6, "temperature": 0.5, "metadata": {"a": "b"}, "tools": [], "tool_choice": "auto",
-                           "top_p": None, "store": False, "parallel_tool_calls": True, "model": "tales-9m-q8_0"}.items():
+                           "top_p": None, "store": True, "previous_response_id": None, "parallel_tool_calls": True, "model": "tales-9m-q8_0"}.items():
             self.assertEqual(response[key], value, key)
         self.assertEqual(response["text"]["format"], {"type": "text"})
         usage = response["usage"]
@@ -243,9 +244,11 @@ class Responses(unittest.TestCase):
     def test_what_cannot_be_done_is_refused_by_name(self):
         image = [{"type": "input_text", "text": "Look."}, {"type": "input_image", "image_url": "data:image/png;base64,"}]
         for fields, param, why in (({"previous_response_id": "resp_1"}, "previous_response_id", "send the items of earlier turns"),
-                                   ({"conversation": "conv_1"}, "conversation", "send the items of earlier turns"),
-                                   ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0].type", "none can be referred to; send it whole"),
-                                   ({"input": [{"id": "msg_1"}]}, "input[0].type", "none can be referred to; send it whole"),
+                                   ({"previous_response_id": 1}, "previous_response_id", "is not a"), ({"store": "no"}, "store", "neither true nor false"),
+                                   ({"conversation": "conv_1"}, "conversation", "use previous_response_id"),
+                                   ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0].id", 'no item "msg_1" is kept for this client'),
+                                   ({"input": [{"id": "msg_1_0"}]}, "input[0].id", "send it whole"),
+                                   ({"input": [{"type": "item_reference"}]}, "input[0].id", "missing"),
                                    ({"input": [{"role": "user", "content": image}]}, "input[0].content", '"input_image" is no text'),
                                    ({"input": [CALL, {**OUTPUT, "output": image}]}, "input[1].output", '"input_image" is no text'),
                                    ({"input": [ASKED, {"type": "computer_call"}]}, "input[1].type", '"computer_call" is not an item'),
@@ -290,6 +293,263 @@ class Responses(unittest.TestCase):
         self.assertEqual(status, 200)
         first = json.loads(data.decode().split("\n")[1].removeprefix("data: "))["response"]
         self.assertEqual((first["instructions"], first["tools"]), ('a "\\\n b', [NOW]))
+
+
+class Stored(unittest.TestCase):
+    """What is kept of responses. Clients are keys."""
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.serve("--api-key", "one", "--api-key", "two")
+        cls.addClassCleanup(cls.server.__exit__)
+
+    @staticmethod
+    def serve(*flags):
+        return Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", *flags)
+
+    def send(self, method, path, body=None, key="one", server=None):
+        """(status, the JSON of the reply)"""
+        status, _, data = (server or self.server).send(method, path, body, headers={"Authorization": f"Bearer {key}"})
+        return status, json.loads(data)
+
+    def ask(self, key="one", server=None, **body):
+        status, reply = self.send("POST", RESPONSES, {"max_output_tokens": 6, "temperature": 0, **body}, key, server)
+        self.assertEqual(status, 200, reply)
+        return reply
+
+    def get(self, path, **options):
+        status, reply = self.send("GET", f"{RESPONSES}/{path}", **options)
+        self.assertEqual(status, 200, reply)
+        return reply
+
+    def is_gone(self, response_id, key="one", server=None):
+        """It reads as one that never was, whatever is done with it."""
+        for method, path in (("GET", ""), ("GET", "/input_items"), ("POST", "/cancel"), ("DELETE", "")):
+            status, reply = self.send(method, f"{RESPONSES}/{response_id}{path}", key=key, server=server)
+            self.assertEqual((status, reply["error"]["code"], reply["error"]["param"]), (404, "response_not_found", "response_id"), reply)
+            self.assertIn("create the response again", reply["error"]["message"])
+        self.cannot_go_on(response_id, key, server)
+
+    def cannot_go_on(self, response_id, key="one", server=None):
+        status, reply = self.send("POST", RESPONSES, {"input": "And?", "previous_response_id": response_id}, key, server)
+        error = reply["error"]
+        self.assertEqual((status, error["code"], error["param"]), (400, "previous_response_not_found", "previous_response_id"), error)
+        self.assertIn("send the items of earlier turns in input", error["message"])
+
+    def conversation(self):
+        """Three turns, of which the first is a call: the responses, and the input of each of them with all that was before it."""
+        first = self.ask(input=[ASKED], tools=[WEATHER], tool_choice="required", parallel_tool_calls=False, temperature=1, seed=1, max_output_tokens=80,
+                         instructions="Be brief.")
+        (call,) = first["output"]
+        self.assertEqual((call["type"], first["status"]), ("function_call", "completed"))
+        result = {"type": "function_call_output", "call_id": call["call_id"], "output": "31 degrees"}
+        second = self.ask(input=[result], previous_response_id=first["id"], tools=[WEATHER], tool_choice="none")
+        third = self.ask(input="And tomorrow?", previous_response_id=second["id"], instructions="Be kind.")
+        one, two = [ASKED], [ASKED, call, result]
+        return [first, second, third], [one, two, [*two, *second["output"], {"role": "user", "content": "And tomorrow?"}]]
+
+    def test_a_conversation_is_continued_by_ids_alone(self):
+        responses, inputs = self.conversation()
+        for response, before in zip(responses, [None, *(response["id"] for response in responses)]):
+            self.assertEqual((response["store"], response["previous_response_id"]), (True, before))
+        # Earlier instructions are not inherited.
+        for response, sent, more in zip(responses[1:], inputs[1:], ({"tools": [WEATHER], "tool_choice": "none"}, {"instructions": "Be kind."})):
+            whole = self.ask(input=sent, store=False, **more)
+            self.assertEqual(response["usage"]["input_tokens"], whole["usage"]["input_tokens"])
+            self.assertEqual(without_ids(response), without_ids(whole))
+        # A chain may branch, and go on where nothing more is kept.
+        branch = self.ask(input="Why?", previous_response_id=responses[1]["id"], store=False)
+        whole = self.ask(input=[*inputs[1], *responses[1]["output"], {"role": "user", "content": "Why?"}])
+        self.assertEqual((branch["usage"]["input_tokens"], without_ids(branch)), (whole["usage"]["input_tokens"], without_ids(whole)))
+        self.assertEqual((branch["store"], branch["previous_response_id"]), (False, responses[1]["id"]))
+        self.is_gone(branch["id"])
+
+    def test_thoughts_are_kept_and_listed(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write("{{ messages[0].content }}{{ messages | length }}<think>")
+            file.flush()
+            server = self.serve("--chat-template-file", file.name)
+            self.addCleanup(server.__exit__)
+        first = self.ask(server=server, input=QUESTION)
+        self.assertEqual(first["output"][0]["type"], "reasoning")
+        second = self.ask(server=server, input="And?", previous_response_id=first["id"])
+        items = self.get(f"{second['id']}/input_items?order=asc", server=server)["data"]
+        self.assertEqual(items[1:-1], first["output"])
+
+    def test_what_is_read_is_what_was_sent(self):
+        responses, _ = self.conversation()
+        for response in [*responses, self.ask(input=QUESTION, metadata={"a": "b"}, temperature=0.5, tools=[NOW], text={"verbosity": "low"})]:
+            self.assertEqual(self.get(response["id"]), response)
+        self.assertEqual(response["notices"], self.get(response["id"])["notices"])
+        self.assertEqual(self.send("GET", "/responses/" + response["id"])[1], response)
+        status, reply = self.send("GET", f"{RESPONSES}/{response['id']}?stream=true")
+        self.assertEqual((status, reply["error"]["param"]), (400, "stream"))
+
+    def test_a_stream_is_stored_before_its_last_event(self):
+        for _ in range(20):
+            connection, reply = self.server.connect(), None
+            connection.request("POST", RESPONSES, json.dumps({"input": QUESTION, "stream": True, "max_output_tokens": 4}),
+                               {"Content-Type": "application/json", "Authorization": "Bearer one"})
+            stream = connection.getresponse()
+            while reply is None:  # the connection is still open
+                event = json.loads((stream.readline().decode().removeprefix("data: ") if stream.readline().startswith(b"event") else "") or "{}")
+                stream.readline()
+                self.assertTrue(event, "the stream ended early")
+                if event["type"] in ("response.completed", "response.incomplete"):
+                    reply = event["response"]
+            self.assertEqual(self.get(reply["id"]), reply)
+            self.ask(input="And?", previous_response_id=reply["id"], max_output_tokens=1)
+            connection.close()
+
+    def test_nothing_is_kept_that_was_not_wanted_or_did_not_end(self):
+        response = self.ask(input=QUESTION, store=False)
+        self.assertIs(response["store"], False)
+        self.is_gone(response["id"])
+        connection = self.server.connect()
+        connection.request("POST", RESPONSES, json.dumps({"input": QUESTION, "stream": True, "ignore_eos": True}),
+                           {"Content-Type": "application/json", "Authorization": "Bearer one"})
+        stream = connection.getresponse()
+        self.assertEqual(stream.readline(), b"event: response.created\n")
+        created = json.loads(stream.readline().decode().removeprefix("data: "))["response"]
+        self.assertIs(created["store"], True)
+        self.cannot_go_on(created["id"])  # while it is made
+        connection.sock.shutdown(2)
+        connection.close()
+        stream.close()
+        self.is_gone(created["id"])
+
+    def test_responses_of_others_are_as_if_they_never_were(self):
+        response = self.ask(input=QUESTION)
+        self.is_gone(response["id"], key="two")
+        self.is_gone("resp_0123456789abcdef")
+        _, foreign = self.send("GET", f"{RESPONSES}/{response['id']}", key="two")
+        _, unknown = self.send("GET", f"{RESPONSES}/resp_0123456789abcdef", key="two")
+        self.assertEqual(foreign["error"]["message"].replace(response["id"], "resp_0123456789abcdef"), unknown["error"]["message"])
+        self.assertEqual(self.get(response["id"]), response)
+        body = {"input": [{"type": "item_reference", "id": response["output"][0]["id"]}, ASKED]}
+        status, reply = self.send("POST", RESPONSES, body, "two")
+        self.assertEqual((status, reply["error"]["code"]), (400, "item_not_found"), reply)
+
+    def test_items_are_referred_to_by_their_ids(self):
+        responses, _ = self.conversation()
+        call, said = responses[0]["output"][0], responses[1]["output"][0]
+        result = {"type": "function_call_output", "call_id": call["call_id"], "output": "31 degrees"}
+        sent = [ASKED, {"type": "item_reference", "id": call["id"]}, result, {"id": said["id"]}, ASKED]
+        referred, whole = self.ask(input=sent), self.ask(input=[ASKED, call, result, said, ASKED])
+        self.assertEqual((referred["usage"]["input_tokens"], without_ids(referred)), (whole["usage"]["input_tokens"], without_ids(whole)))
+        items = self.get(f"{referred['id']}/input_items?order=asc")["data"]
+        self.assertEqual((items[1], items[3]), (call, said))
+        # What is referred to again is there twice, with another id.
+        again = self.ask(input=[{"id": said["id"]}, ASKED], previous_response_id=referred["id"])
+        whole = self.ask(input=[ASKED, call, result, said, ASKED, *referred["output"], said, ASKED])
+        self.assertEqual((again["usage"]["input_tokens"], without_ids(again)), (whole["usage"]["input_tokens"], without_ids(whole)))
+        items = self.get(f"{again['id']}/input_items?order=asc")["data"]
+        self.assertEqual((len(items), len({item["id"] for item in items}), items[6]), (8, 8, {**said, "id": items[6]["id"]}))
+
+    def test_a_deleted_response_is_gone(self):
+        responses, _ = self.conversation()
+        status, reply = self.send("DELETE", f"{RESPONSES}/{responses[0]['id']}")
+        self.assertEqual((status, reply), (200, {"id": responses[0]["id"], "object": "response", "deleted": True}))
+        self.is_gone(responses[0]["id"])
+        self.cannot_go_on(responses[2]["id"])  # without what it is about
+        self.assertEqual(self.get(responses[2]["id"]), responses[2])
+        status, reply = self.send("GET", f"{RESPONSES}/{responses[2]['id']}/input_items")
+        self.assertEqual((status, reply["error"]["code"]), (404, "response_not_found"), reply)
+        self.assertIn("continues a response that is not kept any more", reply["error"]["message"])
+
+    def test_input_items_come_in_pages(self):
+        responses, inputs = self.conversation()
+        path = f"{responses[2]['id']}/input_items"
+        items = self.get(path + "?order=asc")
+        self.assertEqual((items["object"], items["has_more"]), ("list", False))
+        self.assertEqual((items["first_id"], items["last_id"]), (items["data"][0]["id"], items["data"][-1]["id"]))
+        self.assertEqual([item["type"] for item in items["data"]], ["message", "function_call", "function_call_output", "message", "message"])
+        self.assertEqual(items["data"][0]["content"], [{"type": "input_text", "text": QUESTION}])
+        self.assertEqual(items["data"][1], inputs[1][1])
+        self.assertEqual(items["data"][2]["output"], "31 degrees")
+        self.assertEqual(len({item["id"] for item in items["data"]}), 5)
+        self.assertEqual(self.get(path)["data"], items["data"][::-1])
+        for order in ("asc", "desc"):
+            found, after = [], ""
+            while True:
+                page = self.get(f"{path}?limit=2&order={order}" + (f"&after={after}" if after else ""))
+                found += page["data"]
+                self.assertEqual((page["first_id"], page["last_id"]), (page["data"][0]["id"], page["data"][-1]["id"]))
+                if not page["has_more"]:
+                    break
+                self.assertEqual(len(page["data"]), 2)
+                after = page["last_id"].replace("_", "%5F")
+            self.assertEqual(found, items["data"] if order == "asc" else items["data"][::-1])
+        last = self.get(f"{path}?order=asc&after={items['last_id']}")
+        self.assertEqual(last, {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False})
+        for query, param in (("limit=0", "limit"), ("limit=101", "limit"), ("limit=a", "limit"), ("limit=", "limit"), ("limit=1e1", "limit"),
+                             ("order=up", "order"), ("after=msg_1", "after"), ("after=%00%ff%zz", "after")):
+            status, reply = self.send("GET", f"{RESPONSES}/{path}?{query}")
+            self.assertEqual((status, reply["error"]["param"]), (400, param), query)
+        # An id that is there already is replaced, so that pages end.
+        twice = {"role": "user", "id": "msg_a", "content": QUESTION}
+        again = self.ask(input=[twice, twice], previous_response_id=self.ask(input=[twice])["id"])
+        items = self.get(f"{again['id']}/input_items")["data"]
+        self.assertEqual((len(items), len({item["id"] for item in items}), items[-1]["id"]), (4, 4, "msg_a"))
+
+    def test_nothing_runs_in_the_background(self):
+        response = self.ask(input=QUESTION)
+        connection = self.server.connect()
+        connection.request("POST", f"{RESPONSES}/{response['id']}/cancel", headers={"Authorization": "Bearer one"})  # without a body and its type
+        reply = connection.getresponse()
+        self.assertEqual(reply.status, 400)
+        self.assertIn("responses in the background are not supported", json.loads(reply.read())["error"]["message"])
+        connection.close()
+        for method, path, allowed in (("PUT", "", "GET, DELETE"), ("POST", "", "GET, DELETE"), ("GET", "/cancel", "POST"), ("DELETE", "/input_items", "GET")):
+            status, headers, _ = self.server.send(method, f"{RESPONSES}/{response['id']}{path}", headers={"Authorization": "Bearer one"})
+            self.assertEqual((status, headers["Allow"]), (405, allowed), (method, path))
+
+    def test_conversations_of_many_clients_at_once(self):
+        def converse(n):
+            key, before, texts = ("one", "two")[n % 2], None, []
+            for turn in range(4):
+                reply = self.ask(key, input=f"{n} and {turn}?", previous_response_id=before, max_output_tokens=3)
+                texts.append(f"{n} and {turn}?")
+                before = reply["id"]
+                self.assertEqual(self.get(before, key=key), reply)
+                items = self.get(f"{before}/input_items?order=asc", key=key)["data"]
+                self.assertEqual([item["content"][0]["text"] for item in items if item["role"] == "user"], texts)
+            status, _ = self.send("DELETE", f"{RESPONSES}/{before}", key=key)
+            self.assertEqual(status, 200)
+            self.is_gone(before, key)
+        together([lambda n=n: converse(n) for n in range(12)])
+
+    def test_old_responses_make_room_and_a_flood_costs_others_little(self):
+        with self.serve("--api-key", "one", "--api-key", "two", "--max-memory", "400M") as server:
+            large = {"input": QUESTION, "max_output_tokens": 1, "metadata": {"a": "x" * 500_000}}
+            small = self.ask("two", server, input=QUESTION)
+            first = self.ask("one", server, **large)
+            self.assertTrue(first["store"])
+            later = []
+            for _ in range(24):  # 12 MB: more than the store has here
+                later.append(self.ask("one", server, **large)["id"])
+                self.assertEqual(self.get(first["id"], server=server), first)  # it is used, so others go before it
+            self.is_gone(later[0], server=server)
+            self.get(later[-1], server=server)
+            self.assertEqual(self.get(small["id"], key="two", server=server), small)
+            # What is larger than a client's share is answered, and says that it is not kept.
+            large["metadata"] = {"a": "x" * 2_000_000}
+            response = self.ask("one", server, **large)
+            self.assertEqual((response["store"], len(response["notices"])), (False, 1))
+            self.assertIn("store: ", response["notices"][0])
+            self.is_gone(response["id"], server=server)
+            self.assertEqual(self.get(small["id"], key="two", server=server), small)
+
+    def test_a_small_request_reads_no_more_than_it_may(self):
+        with self.serve("--max-memory", "400M") as server:
+            thought = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 300_000}  # no tokens of a prompt
+            first = self.ask(server=server, input=[thought, ASKED], max_output_tokens=1)
+            second = self.ask(server=server, input=[thought, ASKED], max_output_tokens=1, previous_response_id=first["id"])
+            references = [{"id": second["output"][0]["id"]}] * 6000
+            for body, param in (({"input": "And?", "previous_response_id": second["id"]}, "previous_response_id"), ({"input": references}, "input")):
+                status, reply = self.send("POST", RESPONSES, body, server=server)
+                self.assertEqual((status, reply["error"]["code"], reply["error"]["param"]), (400, "context_length_exceeded", param), reply)
+                self.assertIn("more than a request can read", reply["error"]["message"])
+            self.ask(server=server, input="And?", previous_response_id=first["id"])
 
 
 if __name__ == "__main__":

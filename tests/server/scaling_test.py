@@ -250,6 +250,11 @@ CASES = {
         "calls": field("input", lambda n: "[" + listed('{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}', n) + "]", '"max_output_tokens":1,'),
         "results": field("input", lambda n: "[" + listed('{"type":"function_call_output","call_id":"a","output":"1"}', n) + "]", '"max_output_tokens":1,'),
         "metadata": field("metadata", lambda n: "{" + numbered('"k{}":"v"', n) + "}", '"input":"a","max_output_tokens":1,'),
+        "items with ids": field("input", lambda n: "[" + numbered('{{"id":"a{}","role":"user","content":"a"}}', n) + "]", '"max_output_tokens":1,'),
+        "items that are stored": field("input", lambda n: "[" + listed('{"type":"reasoning"}', n) + ',{"role":"user","content":"a"}]',
+                                       '"max_output_tokens":1,'),
+        "references": field("input", lambda n: "[" + listed('{"id":"msg_0123456789abcdef_0"}', n) + "]", '"max_output_tokens":1,'),
+        "a long id": field("previous_response_id", lambda n: '"' + "a" * n + '"', '"input":"a","max_output_tokens":1,'),
         "tools": field("tools", lambda n: "[" + listed("{}", n) + "]", '"input":"a","max_output_tokens":1,'),
     },
     ("POST", "/apply-template"): {
@@ -288,7 +293,12 @@ CASES["DELETE", "/api/delete"] = ANY_BODY
 for known in ("/", "/index.html", "/health", "/metrics", "/version", "/v1/models", "/v1/speculation", "/props", "/slots", "/openapi.json", "/api/tags",
               "/api/ps", "/api/version"):
     CASES["GET", known] = ANY_HEAD
-CASES["GET", "/v1/models/*"] = {**ANY_HEAD, **LONG_PATHS}
+for path in ("/v1/models/*", "/v1/responses/*", "/v1/responses/*/input_items"):
+    CASES["GET", path] = {**ANY_HEAD, **LONG_PATHS}
+CASES["GET", "/v1/responses/*/input_items"].update({
+    "a long query": lambda path, n: (path + "?after=" + "a" * n, {}), "codes in the query": lambda path, n: (path + "?after=" + "%41" * (n // 3), {}),
+    "many fields of the query": lambda path, n: (path + "?" + "a=&" * (n // 3), {})})
+CASES["POST", "/v1/responses/*/cancel"] = CASES["DELETE", "/v1/responses/*"] = ANY_BODY
 
 
 def endpoints():
@@ -375,7 +385,7 @@ class Endpoints(unittest.TestCase):
     def bodies(self, path):
         for name, make in CASES["POST", path].items():
             made = {n: body if isinstance(body, bytes) else body.encode() for n in BODY_SIZES for body in [make(n)]}
-            self.check(f"{path}: {name}", BODY_SIZES, lambda n: exchange(self.server.port, "POST", path, made[n]), lambda n: len(made[n]))
+            self.check(f"{path}: {name}", BODY_SIZES, lambda n: exchange(self.server.port, "POST", path.replace("*", "x"), made[n]), lambda n: len(made[n]))
 
     def test_completions(self):
         self.bodies(COMPLETIONS)
@@ -399,7 +409,7 @@ class Endpoints(unittest.TestCase):
         self.bodies("/v1/verify")
 
     def test_messages_and_responses(self):
-        for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/apply-template"):
+        for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/responses/*/cancel", "/apply-template"):
             self.bodies(path)
 
     def test_tokenize(self):

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 
 #include "server/api/chat_messages.h"
+#include "server/api/json_member.h"
 #include "server/api/object_text.h"
+#include "server/api/stored_items.h"
 
 namespace foretoken::server {
 namespace {
@@ -36,130 +37,159 @@ std::string TextOfItem(std::string_view name, JsonFields& fields) {
   return ReadContent(*content, name, fields);
 }
 
-// Reads items in order.
-class InputItemsReader {
- public:
-  explicit InputItemsReader(std::optional<ApiError>& error) : error_(error) {}
+std::string TypeOf(JsonFields& fields) {
+  std::string type;
+  if (!fields.Text("type", type))
+    type = fields.Has("role") ? "message" : fields.Has("id") ? "item_reference" : "";
+  return type;
+}
 
-  void AddText(std::string_view role, const std::string& content) {
-    EndTurn();
-    AddMessage(ObjectText().Put("role", QuotedText(role)).Put("content", QuotedText(content)));
-  }
-
-  void Read(const Json& item, const std::string& where) {
-    JsonFields fields(item, where + ".", error_);
-    std::string type;
-    if (!fields.Text("type", type))
-      type = fields.Has("role") ? "message" : fields.Has("id") ? "item_reference" : "";
-    if (type == "message") return ReadMessage(fields);
-    if (type == "function_call") return ReadCall(fields);
-    if (type == "function_call_output") return ReadOutput(fields);
-    if (type == "reasoning") return;  // no model here reads what another one thought
-    if (type == "item_reference")
-      return fields.Bad("type",
-                        "items are not stored here, so none can be referred to; send it whole, as "
-                        "clients do that know of store false",
-                        "unsupported_parameter");
-    fields.Bad("type",
-               fmt::format("{} is not an item that models here can read; use message, "
-                           "function_call or function_call_output",
-                           JsonFields::Shown(Json(type))),
-               "unsupported_parameter");
-  }
-
-  std::string Take() {
-    EndTurn();
-    return "[" + messages_ + "]";
-  }
-
- private:
-  // What the model has said and called between two other messages.
-  struct Turn {
-    std::optional<std::string> content;
-    std::string calls;  // the elements of a JSON list
-  };
-
-  void ReadMessage(JsonFields& fields) {
-    constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
-    std::string role;
-    fields.Text("role", role);
-    if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end())
-      fields.Bad("role", fmt::format("{} is not a role; use user, assistant, system or developer",
-                                     JsonFields::Shown(Json(role))));
-    std::string content = TextOfItem("content", fields);
-    if (role != "assistant") return AddText(role, content);
-    EndTurn();
-    turn_ = Turn{.content = std::move(content)};
-  }
-
-  std::string Needed(const char* name, JsonFields& fields) {
-    std::string text;
-    if (!fields.Text(name, text)) fields.Bad(name, "it is missing; give a text");
-    return text;
-  }
-
-  void ReadCall(JsonFields& fields) {
-    const std::string id = Needed("call_id", fields), name = Needed("name", fields),
-                      arguments = Needed("arguments", fields);
-    ObjectText function, call;
-    function.Put("name", QuotedText(name)).Put("arguments", QuotedText(arguments));
-    call.Put("id", QuotedText(id)).Put("type", "\"function\"").Put("function", function.Text());
-    if (!turn_) turn_.emplace();
-    turn_->calls.append(turn_->calls.empty() ? "" : ", ").append(call.Text());
-    name_of_[id] = name;
-  }
-
-  // Some templates write the tool's name.
-  void ReadOutput(JsonFields& fields) {
-    const std::string id = Needed("call_id", fields), output = TextOfItem("output", fields);
-    EndTurn();
-    ObjectText message;
-    message.Put("role", "\"tool\"").Put("tool_call_id", QuotedText(id));
-    if (const auto name = name_of_.find(id); name != name_of_.end())
-      message.Put("name", QuotedText(name->second));
-    AddMessage(message.Put("content", QuotedText(output)));
-  }
-
-  void EndTurn() {
-    if (!turn_) return;
-    ObjectText message;
-    message.Put("role", "\"assistant\"");
-    message.Put("content", turn_->content ? QuotedText(*turn_->content) : "null");
-    if (!turn_->calls.empty()) message.Put("tool_calls", "[" + turn_->calls + "]");
-    turn_.reset();
-    AddMessage(message);
-  }
-
-  void AddMessage(const ObjectText& message) {
-    messages_.append(messages_.empty() ? "" : ", ").append(message.Text());
-  }
-
-  std::optional<ApiError>& error_;
-  std::string messages_;  // the elements of a JSON list
-  std::optional<Turn> turn_;
-  std::map<std::string, std::string> name_of_;  // by the id of the call
-};
+std::string Needed(const char* name, JsonFields& fields) {
+  std::string text;
+  if (!fields.Text(name, text)) fields.Bad(name, "it is missing; give a text");
+  return text;
+}
 
 }  // namespace
 
-std::string MessagesJson(const std::optional<std::string>& instructions, const Json& input,
-                         JsonFields& fields, std::optional<ApiError>& error) {
-  InputItemsReader reader(error);
-  if (instructions) reader.AddText("system", *instructions);
-  if (input.is_string()) {
-    reader.AddText("user", input.get_ref<const std::string&>());
-  } else if (!input.is_array() || input.empty()) {
-    fields.Bad("input", "it is neither a text nor a list of items; give one of them");
-  } else {
-    for (std::size_t i = 0; i < input.size() && !fields.failed(); ++i) {
-      const std::string where = fmt::format("input[{}]", i);
-      if (input[i].is_object())
-        reader.Read(input[i], where);
-      else
-        fields.Bad(where, "it is not an object; give {\"role\": ..., \"content\": ...}");
-    }
+void InputItems::AddText(std::string_view role, const std::string& content) {
+  EndTurn();
+  ObjectText message;
+  AddMessage(message.Put("role", QuotedText(role)).Put("content", QuotedText(content)).Text());
+}
+
+void InputItems::AddEarlier(const std::string& response_id) {
+  if (error_) return;
+  const auto items = earlier_.Until(response_id);
+  if (!items) return void(error_ = items.error());
+  for (const StoredItem* const item : *items) {
+    ids_.insert(item->id);
+    ReadStored(Json::parse(item->json, nullptr, false), "previous_response_id.");
   }
-  return reader.Take();
+}
+
+void InputItems::AddInput(const Json& input, std::string_view raw, JsonFields& fields) {
+  if (input.is_string()) {
+    AddText("user", input.get_ref<const std::string&>());
+    const Json message = {{"role", "user"}, {"content", input}};
+    return Store(message, OneLine(message), "message");
+  }
+  if (!input.is_array() || input.empty())
+    return fields.Bad("input", "it is neither a text nor a list of items; give one of them");
+  const std::vector<std::string_view> texts = RawElements(raw);
+  for (std::size_t i = 0; i < input.size() && !error_; ++i) {
+    const std::string where = fmt::format("input[{}]", i);
+    if (input[i].is_object())
+      AddItem(input[i], texts[i], where);
+    else
+      fields.Bad(where, "it is not an object; give {\"role\": ..., \"content\": ...}");
+  }
+}
+
+void InputItems::AddItem(const Json& item, std::string_view raw, const std::string& where) {
+  JsonFields fields(item, where + ".", error_);
+  const std::string type = TypeOf(fields);
+  if (type == "item_reference") return AddReferred(fields);
+  Read(type, fields);
+  Store(item, raw, type);
+}
+
+void InputItems::AddReferred(JsonFields& fields) {
+  const std::string id = Needed("id", fields);
+  if (error_) return;
+  const auto found = earlier_.Output(id);
+  if (!found) return void(error_ = found.error());
+  if (*found == nullptr)
+    return fields.Bad(
+        "id",
+        fmt::format("no item {} is kept for this client; send it whole, as clients do "
+                    "that know of store false",
+                    JsonFields::Shown(Json(id))),
+        "item_not_found");
+  const std::string& raw = (*found)->json;
+  const Json item = Json::parse(raw, nullptr, false);
+  Store(item, raw, ReadStored(item, "input."));
+}
+
+// Returns its type. No error is to be expected, as it was read or written here before.
+std::string InputItems::ReadStored(const Json& item, const char* where) {
+  JsonFields fields(item, where, error_);
+  std::string type = TypeOf(fields);
+  Read(type, fields);
+  return type;
+}
+
+void InputItems::Read(const std::string& type, JsonFields& fields) {
+  if (type == "message") return ReadMessage(fields);
+  if (type == "function_call") return ReadCall(fields);
+  if (type == "function_call_output") return ReadOutput(fields);
+  if (type == "reasoning") return;  // no model here reads what another one thought
+  fields.Bad("type",
+             fmt::format("{} is not an item that models here can read; use message, "
+                         "function_call or function_call_output",
+                         JsonFields::Shown(Json(type))),
+             "unsupported_parameter");
+}
+
+void InputItems::Store(const Json& item, std::string_view raw, const std::string& type) {
+  if (error_ || !store_) return;
+  std::string id = OwnIdOf(item);
+  if (id.empty() || !ids_.insert(id).second) id = earlier_.NewId(IdPrefixOf(type));
+  stored_.push_back({id, StoredItemJson(item, raw, type, id)});
+}
+
+void InputItems::ReadMessage(JsonFields& fields) {
+  constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
+  std::string role;
+  fields.Text("role", role);
+  if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end())
+    fields.Bad("role", fmt::format("{} is not a role; use user, assistant, system or developer",
+                                   JsonFields::Shown(Json(role))));
+  std::string content = TextOfItem("content", fields);
+  if (role != "assistant") return AddText(role, content);
+  EndTurn();
+  turn_ = Turn{.content = std::move(content)};
+}
+
+void InputItems::ReadCall(JsonFields& fields) {
+  const std::string id = Needed("call_id", fields), name = Needed("name", fields),
+                    arguments = Needed("arguments", fields);
+  ObjectText function, call;
+  function.Put("name", QuotedText(name)).Put("arguments", QuotedText(arguments));
+  call.Put("id", QuotedText(id)).Put("type", "\"function\"").Put("function", function.Text());
+  if (!turn_) turn_.emplace();
+  turn_->calls.append(turn_->calls.empty() ? "" : ", ").append(call.Text());
+  name_of_[id] = name;
+}
+
+// Some templates write the tool's name.
+void InputItems::ReadOutput(JsonFields& fields) {
+  const std::string id = Needed("call_id", fields), output = TextOfItem("output", fields);
+  EndTurn();
+  ObjectText message;
+  message.Put("role", "\"tool\"").Put("tool_call_id", QuotedText(id));
+  if (const auto name = name_of_.find(id); name != name_of_.end())
+    message.Put("name", QuotedText(name->second));
+  AddMessage(message.Put("content", QuotedText(output)).Text());
+}
+
+void InputItems::EndTurn() {
+  if (!turn_) return;
+  ObjectText message;
+  message.Put("role", "\"assistant\"");
+  message.Put("content", turn_->content ? QuotedText(*turn_->content) : "null");
+  if (!turn_->calls.empty()) message.Put("tool_calls", "[" + turn_->calls + "]");
+  turn_.reset();
+  AddMessage(message.Text());
+}
+
+void InputItems::AddMessage(const std::string& message) {
+  messages_.append(messages_.empty() ? "" : ", ").append(message);
+}
+
+std::string InputItems::TakeMessages() {
+  EndTurn();
+  return "[" + std::move(messages_) + "]";
 }
 
 }  // namespace foretoken::server

@@ -1,24 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // server/api/responses_input.h: the items of a request for OpenAI's responses, as the messages of a
-// chat.
+// chat, and as they are stored.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "server/api/json_fields.h"
+#include "server/api/stored_response.h"
 
 namespace foretoken::server {
 
-// Why nothing can be referred to by its id.
-inline constexpr const char* kNothingStored =
-    "responses are not stored here; leave it out and send the items of earlier turns in input";
+// Reads items in order. An answer's text and the calls after it are one message, as chats have them;
+// reasoning is left out. Errors name the item; nothing is read after one.
+class InputItems {
+ public:
+  // store: whether items of the input are to be stored. All must outlive this.
+  InputItems(EarlierItems& earlier, bool store, std::optional<ApiError>& error)
+      : earlier_(earlier), store_(store), error_(error) {}
 
-// A JSON list of messages. input: the field's value; instructions: the first message, if there are
-// any. An answer's text and the calls after it are one message, as chats have them; reasoning is left
-// out. Errors name the item.
-[[nodiscard]] std::string MessagesJson(const std::optional<std::string>& instructions,
-                                       const Json& input, JsonFields& fields,
-                                       std::optional<ApiError>& error);
+  void AddText(std::string_view role, const std::string& content);
+  // The items of a response and of those before it.
+  void AddEarlier(const std::string& response_id);
+  // The field of the request, and the text of it. fields: of the request.
+  void AddInput(const Json& input, std::string_view raw, JsonFields& fields);
+
+  // A JSON list.
+  std::string TakeMessages();
+  std::vector<StoredItem> TakeStored() { return std::move(stored_); }
+
+ private:
+  // What the model has said and called between two other messages.
+  struct Turn {
+    std::optional<std::string> content;
+    std::string calls;  // the elements of a JSON list
+  };
+
+  void AddItem(const Json& item, std::string_view raw, const std::string& where);
+  void AddReferred(JsonFields& fields);
+  void Read(const std::string& type, JsonFields& fields);
+  void ReadMessage(JsonFields& fields);
+  void ReadCall(JsonFields& fields);
+  void ReadOutput(JsonFields& fields);
+  std::string ReadStored(const Json& item, const char* where);
+  void Store(const Json& item, std::string_view raw, const std::string& type);
+  void EndTurn();
+  void AddMessage(const std::string& message);
+
+  EarlierItems& earlier_;
+  const bool store_;
+  std::optional<ApiError>& error_;
+  std::string messages_;  // the elements of a JSON list
+  std::optional<Turn> turn_;
+  std::map<std::string, std::string> name_of_;  // by the id of the call
+  std::set<std::string> ids_;                   // of items
+  std::vector<StoredItem> stored_;
+};
 
 }  // namespace foretoken::server

@@ -43,17 +43,11 @@ constexpr const char* kSharedWithChats[] = {"model",
                                             "speculative"};
 
 // Fields for OpenAI's own service, which change no answer here.
-constexpr const char* kResponsesIgnore[] = {"store",
-                                            "client_metadata",
-                                            "prompt_cache_key",
-                                            "prompt_cache_retention",
-                                            "prompt_cache_options",
-                                            "safety_identifier",
-                                            "user",
-                                            "service_tier",
-                                            "max_tool_calls",
-                                            "access_programs",
-                                            "moderation"};
+constexpr const char* kResponsesIgnore[] = {"client_metadata",        "prompt_cache_key",
+                                            "prompt_cache_retention", "prompt_cache_options",
+                                            "safety_identifier",      "user",
+                                            "service_tier",           "max_tool_calls",
+                                            "access_programs",        "moderation"};
 
 // What clients of chats may write by mistake, with what responses have in place of it.
 constexpr std::pair<const char*, const char*> kNamesOfChats[] = {
@@ -67,19 +61,22 @@ constexpr const char* kNoResponseSetting = "models here have no such setting; it
 
 struct ChatOfResponses {
   std::string body;  // a chat's
-  std::string echo;  // as ParseResponsesCall gives it
   std::vector<std::string> notices;
 };
 
 // Translates a body into one of a chat, and gathers what the reply repeats.
 class ResponsesReader {
  public:
-  ResponsesReader(const Json& json, std::string_view body)
-      : body_(body), fields_(json, "", error_) {}
+  ResponsesReader(const Json& json, std::string_view body, EarlierItems& earlier,
+                  ResponsesRequest& request)
+      : body_(body), earlier_(earlier), request_(request), fields_(json, "", error_) {}
 
   Parsed<ChatOfResponses> Read() {
-    for (const char* const name : {"previous_response_id", "conversation"})
-      if (fields_.Has(name)) fields_.Bad(name, kNothingStored, "unsupported_parameter");
+    if (fields_.Has("conversation"))
+      fields_.Bad("conversation",
+                  "conversations have no ids here; use previous_response_id, or send the items of "
+                  "earlier turns in input",
+                  "unsupported_parameter");
     if (fields_.Has("prompt"))
       fields_.Bad("prompt", "no prompts are stored here; send its items in input",
                   "unsupported_parameter");
@@ -102,7 +99,8 @@ class ResponsesReader {
     fields_.Finish();
     if (error_) return Refuse(*std::move(error_));
     AddEcho();
-    return ChatOfResponses{chat_.Text(), echo_.members(), std::move(notices_)};
+    request_.echo = echo_.members();
+    return ChatOfResponses{chat_.Text(), std::move(notices_)};
   }
 
  private:
@@ -122,10 +120,17 @@ class ResponsesReader {
     if (std::string text; fields_.Text("instructions", text) && !text.empty())
       instructions = std::move(text);
     echo_.Put("instructions", instructions ? QuotedText(*instructions) : "null");
+    fields_.Switch("store", request_.store);
+    fields_.Text("previous_response_id", request_.previous);
     const Json* const input = fields_.Find("input");
     if (input == nullptr)
       return fields_.Bad("input", "it is missing; give a text or a list of items");
-    chat_.Put("messages", MessagesJson(instructions, *input, fields_, error_));
+    InputItems items(earlier_, request_.store, error_);
+    if (instructions) items.AddText("system", *instructions);
+    if (!request_.previous.empty()) items.AddEarlier(request_.previous);
+    items.AddInput(*input, RawMember(body_, {"input"}), fields_);
+    chat_.Put("messages", items.TakeMessages());
+    request_.input = items.TakeStored();
   }
 
   void ReadLength() {
@@ -253,6 +258,8 @@ class ResponsesReader {
   }
 
   const std::string_view body_;
+  EarlierItems& earlier_;
+  ResponsesRequest& request_;
   std::optional<ApiError> error_;
   JsonFields fields_;
   ObjectText chat_, echo_;
@@ -260,21 +267,21 @@ class ResponsesReader {
 };
 
 // The tree of the body is gone when the chat's own is read.
-Parsed<ChatOfResponses> ToChat(std::string_view body) {
+Parsed<ChatOfResponses> ToChat(std::string_view body, EarlierItems& earlier,
+                               ResponsesRequest& request) {
   const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
-  return ResponsesReader(*json, body).Read();
+  return ResponsesReader(*json, body, earlier, request).Read();
 }
 
 }  // namespace
 
 Parsed<GenerationCall> ParseResponsesCall(std::string_view body, const ModelLimits& limits,
-                                          std::string& echo) {
-  Parsed<ChatOfResponses> chat = ToChat(body);
+                                          EarlierItems& earlier, ResponsesRequest& request) {
+  Parsed<ChatOfResponses> chat = ToChat(body, earlier, request);
   if (!chat) return Refuse(std::move(chat).error());
   Parsed<GenerationCall> call = ParseChatCall(chat->body, limits);
   if (!call) return call;
-  echo = std::move(chat->echo);
   call->notices.insert(call->notices.begin(), std::make_move_iterator(chat->notices.begin()),
                        std::make_move_iterator(chat->notices.end()));
   return call;

@@ -7,14 +7,24 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/api/openai_schema.h"
+#include "server/api/stored_response.h"
 
 namespace foretoken::server {
 
-// echo: the members of a JSON object that replies repeat of the request, on one line.
+// What a request says beside its chat.
+struct ResponsesRequest {
+  std::string echo;      // the members of a JSON object that replies repeat, on one line
+  std::string previous;  // the response that it continues, or ""
+  bool store = true;
+  std::vector<StoredItem> input;  // its own items, if it is to be stored
+};
+
 [[nodiscard]] Parsed<GenerationCall> ParseResponsesCall(std::string_view body,
                                                         const ModelLimits& limits,
-                                                        std::string& echo);
+                                                        EarlierItems& earlier,
+                                                        ResponsesRequest& request);
 
 }  // namespace foretoken::server

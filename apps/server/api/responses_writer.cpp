@@ -88,7 +88,7 @@ struct OutputItem {
 
 class Responses final : public ReplyWriter {
  public:
-  explicit Responses(std::string echo) : echo_(std::move(echo)) {}
+  explicit Responses(ResponsesReply reply) : reply_(std::move(reply)) {}
 
   LongText Whole(const ReplyFrame& frame, std::span<const Choice> choices, int n) override {
     Start(frame);
@@ -97,7 +97,7 @@ class Responses final : public ReplyWriter {
     const Completion& completion = choices.front().end.completion;
     for (const AnswerPart& part : frame.PartsOf(completion.text)) Say(part);
     EndItems(completion);
-    text.Add(ResponseText(ResponseUsageJson(UsageOf(choices, n))));
+    text.Add(EndedText(ResponseUsageJson(UsageOf(choices, n))));
     return text;
   }
 
@@ -124,8 +124,7 @@ class Responses final : public ReplyWriter {
     return TakeEvents();
   }
   std::string Finish(const ReplyFrame&, const Usage& usage) override {
-    EmitResponse(fmt::format("response.{}", status_).c_str(),
-                 ResponseText(ResponseUsageJson(usage)));
+    EmitResponse(fmt::format("response.{}", status_).c_str(), EndedText(ResponseUsageJson(usage)));
     return TakeEvents();
   }
   std::string Failure(const ApiError& failure) override {
@@ -220,8 +219,32 @@ class Responses final : public ReplyWriter {
         notices_.push_back(notice);
   }
 
+  // Keeps the response, and returns it.
+  std::string EndedText(const ResponseJson& usage) {
+    if (reply_.keep == nullptr) return ResponseText(usage);
+    StoredResponse response{.id = "resp_" + number_, .previous = reply_.previous};
+    for (const OutputItem& item : items_)
+      response.output.push_back({item.id, OneLine(item.AsJson(true))});
+    response.head = HeadText();
+    response.tail = TailText(usage);
+    if (!reply_.keep(std::move(response))) {
+      reply_.keep = nullptr;
+      notices_.emplace_back(
+          "store: the response and its input are larger than what is kept for one client, so it "
+          "cannot be continued by its id");
+    }
+    return ResponseText(usage);
+  }
+
   std::string ResponseText(const ResponseJson& usage) const {
-    const bool ends = std::string_view(status_) != "in_progress";
+    std::string text = HeadText();
+    for (const OutputItem& item : items_)
+      text.append(&item != &items_.front() ? "," : "").append(OneLine(item.AsJson(true)));
+    return text + TailText(usage);
+  }
+
+  // The response before its output items.
+  std::string HeadText() const {
     ResponseJson head = {{"id", "resp_" + number_},
                          {"object", "response"},
                          {"created_at", created_},
@@ -231,17 +254,23 @@ class Responses final : public ReplyWriter {
                          {"incomplete_details", nullptr},
                          {"model", model_},
                          {"previous_response_id", nullptr},
-                         {"store", false}};
+                         {"store", reply_.keep != nullptr}};
+    if (!reply_.previous.empty()) head["previous_response_id"] = reply_.previous;
     if (std::string_view(status_) == "incomplete")
       head["incomplete_details"] = {{"reason", "max_output_tokens"}};
-    ResponseJson tail = {{"output", ResponseJson::array()}, {"usage", usage}};
-    for (const OutputItem& item : items_) tail["output"].push_back(item.AsJson(true));
+    std::string text = OneLine(head);
+    text.back() = ',';
+    return text + reply_.echo + ",\"output\":[";
+  }
+
+  // The response behind its output items.
+  std::string TailText(const ResponseJson& usage) const {
+    const bool ends = std::string_view(status_) != "in_progress";
+    ResponseJson tail = {{"usage", usage}};
     if (ends && !notices_.empty())
       for (const std::string& notice : notices_)
         tail["notices"].push_back(WithResponseName(notice));
-    std::string text = OneLine(head);
-    text.back() = ',';
-    return text + echo_ + "," + OneLine(tail).substr(1);
+    return "]," + OneLine(tail).substr(1);
   }
 
   // An event. data: its members after the type and the number, as JSON.
@@ -273,7 +302,7 @@ class Responses final : public ReplyWriter {
   }
   std::string TakeEvents() { return std::exchange(events_, {}); }
 
-  const std::string echo_;
+  ResponsesReply reply_;
   std::string number_, model_;
   std::int64_t created_ = 0;
   const char* status_ = "in_progress";
@@ -288,8 +317,8 @@ class Responses final : public ReplyWriter {
 
 }  // namespace
 
-std::unique_ptr<ReplyWriter> ResponsesWriter(std::string echo) {
-  return std::make_unique<Responses>(std::move(echo));
+std::unique_ptr<ReplyWriter> ResponsesWriter(ResponsesReply reply) {
+  return std::make_unique<Responses>(std::move(reply));
 }
 
 }  // namespace foretoken::server

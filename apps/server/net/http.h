@@ -48,6 +48,7 @@ struct Route;  // of the responder
 
 struct HttpRequest {
   std::string method, path, body, remote_address;  // path: decoded, without the query
+  std::string query;  // as it was sent, without the question mark; QueryField reads it
   std::string id;     // the client's x-request-id, or a new one; in the log and the answer
   std::string host;   // the name that the client asked for, in lower case, without the port
   HttpFields fields;  // of the header, in order; names in lower case

@@ -107,12 +107,19 @@ class RequestReader::Parser : public http::basic_parser<true> {
       target = target.substr(end);
       if (!target.starts_with('/')) {
         request.path = "/";
+        ReadQuery(target);
         return true;
       }
     }
     if (!target.starts_with('/') && !(target == "*" && request.method == "OPTIONS")) return false;
     request.path = Decoded(target.substr(0, target.find_first_of("?#")));
+    ReadQuery(target);
     return true;
+  }
+
+  void ReadQuery(std::string_view target) {
+    target = target.substr(0, target.find('#'));
+    request.query = target.substr(std::min(target.find('?'), target.size() - 1) + 1);
   }
 
   void on_field_impl(http::field, string_view name_text, string_view value_text,

@@ -60,7 +60,7 @@ std::optional<HttpResponse> WebRules::Preflight(const HttpRequest& request) cons
       !Allows(request.Field("origin")))
     return std::nullopt;
   HttpResponse response{.status = 204};
-  response.headers = {{"Access-Control-Allow-Methods", "GET, HEAD, POST"},
+  response.headers = {{"Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE"},
                       {"Access-Control-Max-Age", "600"}};
   const std::string_view names = request.Field("access-control-request-headers");
   if (!names.empty() && IsNameList(names))

@@ -55,7 +55,7 @@ DocumentJson BodySchema(const Route& route, const ModelLimits& limits) {
 // "/v1/models/*" is "/v1/models/{name}".
 std::string PathOf(const Route& route) {
   std::string path = route.path;
-  if (path.ends_with('*')) path.replace(path.size() - 1, 1, "{name}");
+  if (const std::size_t star = path.find('*'); star != path.npos) path.replace(star, 1, "{name}");
   return path;
 }
 
@@ -84,10 +84,10 @@ std::string SummaryOf(const Route& route) {
 
 DocumentJson OperationJson(const Route& route, const ModelLimits& limits) {
   DocumentJson json = {{"operationId", OperationOf(route)}, {"summary", SummaryOf(route)}};
-  if (std::string_view(route.path).ends_with('*'))
+  if (std::string_view(route.path).find('*') != std::string_view::npos)
     json["parameters"] = DocumentJson::array(
         {{{"name", "name"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}}});
-  if (route.method == std::string_view("POST")) {
+  if (route.method == std::string_view("POST") && !route.without_body) {
     json["requestBody"]["required"] = true;
     json["requestBody"]["content"]["application/json"]["schema"] = BodySchema(route, limits);
   }

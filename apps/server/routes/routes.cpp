@@ -13,6 +13,8 @@ extern const Route kApplyTemplateRoute, kChatCompletionsRoute, kCompletionsRoute
 extern const Route kOllamaChatRoute, kOllamaCopyRoute, kOllamaCreateRoute, kOllamaDeleteRoute,
     kOllamaEmbedRoute, kOllamaEmbeddingsRoute, kOllamaGenerateRoute, kOllamaPsRoute,
     kOllamaPullRoute, kOllamaPushRoute, kOllamaShowRoute, kOllamaTagsRoute, kOllamaVersionRoute;
+extern const Route kCancelResponseRoute, kDeleteResponseRoute, kInputItemsRoute,
+    kStoredResponseRoute;
 extern const Route kInfillRoute, kLlamaCppCompletionRoute, kOpenApiRoute, kPropsRoute,
     kSetPropsRoute, kSlotsRoute;
 
@@ -21,6 +23,10 @@ std::span<const Route* const> Routes() {
                                          &kChatCompletionsRoute,
                                          &kVerifyRoute,
                                          &kResponsesRoute,
+                                         &kStoredResponseRoute,
+                                         &kDeleteResponseRoute,
+                                         &kInputItemsRoute,
+                                         &kCancelResponseRoute,
                                          &kMessagesRoute,
                                          &kCountTokensRoute,
                                          &kEmbeddingsRoute,

@@ -13,7 +13,7 @@ namespace foretoken::server {
 
 struct Route {
   const char* method;
-  const char* path;   // with a * at its end: all paths that begin so
+  const char* path;   // a * in it stands for any text; the longest path that matches is taken
   const char* about;  // what it does, for documents (Markdown)
   bool open = false;  // answered without a key
   // Adds what a log should say about this request to the line.
@@ -24,6 +24,7 @@ struct Route {
   // Reads an empty body of it, so that FieldNotes has its fields. Returns one that must be there, or
   // "". Null: it has no body, or one without fields.
   std::string (*reads)(const ModelLimits& limits) = nullptr;
+  bool without_body = false;  // of a POST that changes nothing: it need not say that it is JSON
 };
 
 // For Route::reads.

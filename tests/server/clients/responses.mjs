@@ -67,25 +67,52 @@ for (const response of [first, gatheredFirst]) {
 }
 console.log('ok responses: a function is called, and its result is read');
 
-await assert.rejects(client.responses.create({ ...body, input: 'And then?', previous_response_id: first.id }), (error) => {
-  assert.equal(error.status, 400);
-  assert.equal(error.param, 'previous_response_id');
-  return true;
+const continued = [];
+await converse('responses, each continuing the one before', async (content) => {
+  const stream = continued.length === 1;
+  const sent = { ...body, input: content, previous_response_id: continued.at(-1)?.id };
+  const response = stream ? await client.responses.stream(sent).finalResponse() : await client.responses.create(sent);
+  continued.push(response);
+  return response.output_text;
 });
-console.log('ok responses: nothing is stored');
 
-// The AI SDK refers to items of earlier turns unless they are not stored.
-const settings = {
-  model: createOpenAI({ baseURL: `${url}/v1`, apiKey: 'none' }).responses(model),
-  temperature: 0, maxOutputTokens: kTokens, maxRetries: 0, providerOptions: { openai: { store: false } },
+const [earliest, middle, latest] = continued;
+const { output_text: ignored, ...sentWhole } = latest;
+const { output_text: alsoIgnored, ...readAgain } = await client.responses.retrieve(latest.id);
+assert.deepEqual(readAgain, sentWhole);
+assert.equal(latest.previous_response_id, middle.id);
+const listed = [];
+for await (const item of client.responses.inputItems.list(latest.id, { limit: 2, order: 'asc' })) listed.push(item);
+assert.deepEqual(listed.map((item) => item.role), ['user', 'assistant', 'user', 'assistant', 'user']);
+assert.deepEqual([listed[1], listed[3]].map((item) => [item.id, item.content[0].text]),
+  [earliest, middle].map((response) => [response.output[0].id, response.output_text]));
+await assert.rejects(client.responses.cancel(latest.id), { status: 400 });
+await client.responses.delete(earliest.id);
+await assert.rejects(client.responses.retrieve(earliest.id), { status: 404, code: 'response_not_found' });
+await assert.rejects(client.responses.create({ ...body, input: 'And then?', previous_response_id: latest.id }),
+  { status: 400, code: 'previous_response_not_found', param: 'previous_response_id' });
+console.log('ok responses: they are read again, listed and deleted');
+
+// The AI SDK refers to items of earlier turns by their ids, unless nothing is stored.
+let sentByAi = null;
+const keepSent = (address, request) => {
+  sentByAi = JSON.parse(request.body);
+  return fetch(address, request);
 };
-const generated = [];
-await converse('responses with ai', async (content) => {
-  generated.push({ role: 'user', content });
-  const result = await generateText({ ...settings, messages: generated });
-  generated.push(...result.response.messages);
-  return result.text;
-});
+const settings = {
+  model: createOpenAI({ baseURL: `${url}/v1`, apiKey: 'none', fetch: keepSent }).responses(model),
+  temperature: 0, maxOutputTokens: kTokens, maxRetries: 0,
+};
+for (const store of [true, false]) {
+  const generated = [];
+  await converse(`responses with ai, ${store ? '' : 'not '}stored`, async (content) => {
+    generated.push({ role: 'user', content });
+    const result = await generateText({ ...settings, messages: generated, providerOptions: { openai: { store } } });
+    assert.equal(sentByAi.input.some((item) => item.type === 'item_reference'), store && generated.length > 1);
+    generated.push(...result.response.messages);
+    return result.text;
+  });
+}
 const generatedInParts = [];
 await converse('responses with ai, streamed', async (content) => {
   generatedInParts.push({ role: 'user', content });
