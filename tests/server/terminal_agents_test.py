@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,10 +35,12 @@ UNREACHABLE = "http://127.0.0.1:9"  # a proxy: an agent that asks for anything e
 PROMPT = "Write a script, read it, and run it. <key-begin>"
 SCRIPT = "# <key-written>\nprintf '<key-%s>' \"printed\" | tee made.txt\n"
 FINAL = "The script ran, and the file has what it printed: \"{}\", 5 < 6 & so on."
+THOUGHT = "What is asked of me? To write first."
 TEMPLATE = ("{% if tools %}<|system|>\nTools:\n{% for t in tools %}{{ t | tojson }}\n{% endfor %}<|end|>\n{% endif %}"
             "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}{% for c in m.tool_calls or [] %}\n<tool_call>\n{{ c.function | tojson }}\n</tool_call>"
             "{% endfor %}<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}")
-MARKS = {"<|system|>": CONTROL, "<|user|>": CONTROL, "<|assistant|>": CONTROL, "<|tool|>": CONTROL, "<tool_call>": USER, "</tool_call>": USER}
+MARKS = {"<|system|>": CONTROL, "<|user|>": CONTROL, "<|assistant|>": CONTROL, "<|tool|>": CONTROL, "<tool_call>": USER, "</tool_call>": USER,
+         "<think>": USER, "</think>": USER}
 
 
 @dataclasses.dataclass
@@ -84,7 +87,8 @@ def answers_of(agent, work):
         values = {"content": SCRIPT}
         write, read = call(agent.write, *(values.get(name, path) for name in agent.write[1:])), call(agent.read, path)
     both = f"{read}\n{call(agent.shell, 'sh next.sh')}"
-    return {"<key-begin>": f"I write it.\n{write}", "<key-written>": both, "<key-printed>": FINAL}
+    return {"<key-begin>": f"<think>\n{THOUGHT}\n</think>\n\nI write it.\n{write}", "<key-written>": f"<think>\nSo it is there.\n</think>\n\n{both}",
+            "<key-printed>": FINAL}
 
 
 def configured(agent, port, home):
@@ -110,7 +114,14 @@ def run(agent, server, node, packages, home, work):
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1",
            **{name: UNREACHABLE for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}, **configured(agent, server.port, home)}
     command = [*command_of(agent, node, packages, env), *(flag.replace("~", str(home)) for flag in agent.flags), PROMPT]
-    return subprocess.run(command, cwd=work, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
+    with subprocess.Popen(command, cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
+        try:
+            texts = process.communicate(timeout=HANG_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # the agent's own programs, too
+            texts = process.communicate()
+        return subprocess.CompletedProcess(command, process.returncode, *texts)
 
 
 def faults(agent, done, log, work):
@@ -121,6 +132,7 @@ def faults(agent, done, log, work):
         f"next.sh has {texts['next.sh']!r}": texts["next.sh"] == SCRIPT,
         f"made.txt has {texts['made.txt']!r}": texts["made.txt"] == "<key-printed>",
         "it did not show the last answer": FINAL in done.stdout or json.dumps(FINAL)[1:-1] in done.stdout,
+        "it shows a thought as a part of its answer": THOUGHT not in done.stdout,
         f"there were less than three turns: {requests}": requests.count(("POST", agent.path, "200")) >= 3,
         f"the server refused a request: {requests}": all(status == "200" for _, _, status in requests),
     }
