@@ -36,6 +36,20 @@ std::string TextOfItem(std::string_view name, JsonFields& fields) {
   return ReadContent(*content, name, fields);
 }
 
+// What the model thought, as the server has written it: the texts of an item's content. Summaries
+// are other texts, and what is encrypted cannot be read.
+std::string ThoughtOfItem(const Json& item) {
+  std::string thought;
+  const auto content = item.find("content");
+  if (content == item.end() || !content->is_array()) return thought;
+  for (const Json& part : *content) {
+    if (!part.is_object() || part.value("type", Json()) != "reasoning_text") continue;
+    const auto text = part.find("text");
+    if (text != part.end() && text->is_string()) thought += text->get_ref<const std::string&>();
+  }
+  return thought;
+}
+
 // Reads items in order.
 class InputItemsReader {
  public:
@@ -54,7 +68,7 @@ class InputItemsReader {
     if (type == "message") return ReadMessage(fields);
     if (type == "function_call") return ReadCall(fields);
     if (type == "function_call_output") return ReadOutput(fields);
-    if (type == "reasoning") return;  // no model here reads what another one thought
+    if (type == "reasoning") return AddThought(thought_, ThoughtOfItem(item));
     if (type == "item_reference")
       return fields.Bad("type",
                         "items are not stored here, so none can be referred to; send it whole, as "
@@ -73,11 +87,23 @@ class InputItemsReader {
   }
 
  private:
-  // What the model has said and called between two other messages.
+  // What the model has thought, said and called between two other messages.
   struct Turn {
+    std::string thought;
     std::optional<std::string> content;
     std::string calls;  // the elements of a JSON list
   };
+
+  static void AddThought(std::string& thought, const std::string& more) {
+    thought.append(thought.empty() || more.empty() ? "" : "\n").append(more);
+  }
+
+  // What stands before an item of the model is a thought of its turn.
+  Turn& OpenTurn() {
+    if (!turn_) turn_.emplace();
+    AddThought(turn_->thought, std::exchange(thought_, {}));
+    return *turn_;
+  }
 
   void ReadMessage(JsonFields& fields) {
     constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
@@ -88,8 +114,9 @@ class InputItemsReader {
                                      JsonFields::Shown(Json(role))));
     std::string content = TextOfItem("content", fields);
     if (role != "assistant") return AddText(role, content);
+    std::string thought = std::exchange(thought_, {});
     EndTurn();
-    turn_ = Turn{.content = std::move(content)};
+    turn_ = Turn{.thought = std::move(thought), .content = std::move(content)};
   }
 
   std::string Needed(const char* name, JsonFields& fields) {
@@ -104,8 +131,8 @@ class InputItemsReader {
     ObjectText function, call;
     function.Put("name", QuotedText(name)).Put("arguments", QuotedText(arguments));
     call.Put("id", QuotedText(id)).Put("type", "\"function\"").Put("function", function.Text());
-    if (!turn_) turn_.emplace();
-    turn_->calls.append(turn_->calls.empty() ? "" : ", ").append(call.Text());
+    Turn& turn = OpenTurn();
+    turn.calls.append(turn.calls.empty() ? "" : ", ").append(call.Text());
     name_of_[id] = name;
   }
 
@@ -120,11 +147,14 @@ class InputItemsReader {
     AddMessage(message.Put("content", QuotedText(output)));
   }
 
+  // A thought that nothing follows has no message.
   void EndTurn() {
+    thought_.clear();
     if (!turn_) return;
     ObjectText message;
     message.Put("role", "\"assistant\"");
     message.Put("content", turn_->content ? QuotedText(*turn_->content) : "null");
+    if (!turn_->thought.empty()) message.Put("reasoning_content", QuotedText(turn_->thought));
     if (!turn_->calls.empty()) message.Put("tool_calls", "[" + turn_->calls + "]");
     turn_.reset();
     AddMessage(message);
@@ -137,6 +167,7 @@ class InputItemsReader {
   std::optional<ApiError>& error_;
   std::string messages_;  // the elements of a JSON list
   std::optional<Turn> turn_;
+  std::string thought_;                         // in front of the next item
   std::map<std::string, std::string> name_of_;  // by the id of the call
 };
 
