@@ -5,9 +5,9 @@ docs/agents.md says: the files and variables are copied from there. The packages
 platforms that the registry did not have when it was written; `npm ci` puts them into FOLDER. Skipped (77) without node and npm, where their registry cannot
 be reached, and where the agent has no program for this machine.
 
-A model that says what a key in its prompt chooses (scripted_model.py) stands for a clever one. The user's key makes it write a script with a tool, the
-script's key makes it read and run the script in one turn, and what the script prints is the key of the last answer. So that answer shows that the calls
-reached the agent as they were meant, that the tools ran, and that their results came back to the model.
+A model that says what a key in its prompt chooses (scripted_model.py) stands for a clever one. The user's key makes it write a script with a tool; the key
+in its thought, or in the script where the agent does not send thoughts back, makes it read and run the script in one turn; what the script prints is the key
+of the last answer. So that answer shows that calls and thoughts reached the agent as they were meant, and came back to the model with the tools' results.
 
 usage: terminal_agents_test.py FORETOKEN FOLDER AGENT
 """
@@ -33,12 +33,13 @@ INSTALL_SECONDS = 1800  # hundreds of megabytes
 HANG_SECONDS = 900
 UNREACHABLE = "http://127.0.0.1:9"  # a proxy: an agent that asks for anything else than the server fails at once
 PROMPT = "Write a script, read it, and run it. <key-begin>"
-SCRIPT = "# <key-written>\nprintf '<key-%s>' \"printed\" | tee made.txt\n"
+SCRIPT = "# A script.{}\nprintf '<key-%s>' \"printed\" | tee made.txt\n"
 FINAL = "The script ran, and the file has what it printed: \"{}\", 5 < 6 & so on."
 THOUGHT = "What is asked of me? To write first."
+NEXT = " <key-written>"
 TEMPLATE = ("{% if tools %}<|system|>\nTools:\n{% for t in tools %}{{ t | tojson }}\n{% endfor %}<|end|>\n{% endif %}"
-            "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}{% for c in m.tool_calls or [] %}\n<tool_call>\n{{ c.function | tojson }}\n</tool_call>"
-            "{% endfor %}<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}")
+            "{% for m in messages %}<|{{ m.role }}|>\n{{ m.reasoning_content if m.reasoning_content }}{{ m.content }}{% for c in m.tool_calls or [] %}\n"
+            "<tool_call>\n{{ c.function | tojson }}\n</tool_call>{% endfor %}<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}")
 MARKS = {"<|system|>": CONTROL, "<|user|>": CONTROL, "<|assistant|>": CONTROL, "<|tool|>": CONTROL, "<tool_call>": USER, "</tool_call>": USER,
          "<think>": USER, "</think>": USER}
 
@@ -52,6 +53,10 @@ class Agent:
     write: tuple  # its tools, each with the names of its arguments in the order of their schema, which the server's grammar keeps
     read: tuple
     shell: tuple
+    keeps_thoughts: bool = True  # sends them back
+
+    def script(self):
+        return SCRIPT.format("" if self.keeps_thoughts else NEXT)
 
 
 AGENTS = {
@@ -68,7 +73,7 @@ AGENTS = {
     "pi": Agent("pi", "/v1/chat/completions", ["@mariozechner/pi-coding-agent/dist/cli.js"], ["-p"],
                 ("write", "path", "content"), ("read", "path"), ("bash", "command")),
     "cn": Agent("cn", "/v1/chat/completions", ["@continuedev/cli/dist/cn.js"], ["--config", "~/.continue/config.yaml", "--auto", "-p"],
-                ("Write", "filepath", "content"), ("Read", "filepath"), ("Bash", "command")),
+                ("Write", "filepath", "content"), ("Read", "filepath"), ("Bash", "command"), keeps_thoughts=False),
 }
 
 
@@ -80,14 +85,15 @@ def call(tool, *values):
 def answers_of(agent, work):
     path = str(work / "next.sh")
     if agent.write == agent.shell:  # Codex' way to write
-        added = "".join(f"+{line}\n" for line in SCRIPT.splitlines())
+        added = "".join(f"+{line}\n" for line in agent.script().splitlines())
         write = call(agent.write, f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: next.sh\n{added}*** End Patch\nEOF\n")
         read = call(agent.read, "cat next.sh")
     else:
-        values = {"content": SCRIPT}
+        values = {"content": agent.script()}
         write, read = call(agent.write, *(values.get(name, path) for name in agent.write[1:])), call(agent.read, path)
     both = f"{read}\n{call(agent.shell, 'sh next.sh')}"
-    return {"<key-begin>": f"<think>\n{THOUGHT}\n</think>\n\nI write it.\n{write}", "<key-written>": f"<think>\nSo it is there.\n</think>\n\n{both}",
+    thought = THOUGHT + (NEXT if agent.keeps_thoughts else "")
+    return {"<key-begin>": f"<think>\n{thought}\n</think>\n\nI write it.\n{write}", "<key-written>": f"<think>\nSo it is there.\n</think>\n\n{both}",
             "<key-printed>": FINAL}
 
 
@@ -129,7 +135,7 @@ def faults(agent, done, log, work):
     texts = {name: (work / name).read_text(encoding="utf-8") if (work / name).exists() else None for name in ("next.sh", "made.txt")}
     checks = {
         f"it ended with {done.returncode}": done.returncode == 0,
-        f"next.sh has {texts['next.sh']!r}": texts["next.sh"] == SCRIPT,
+        f"next.sh has {texts['next.sh']!r}": texts["next.sh"] == agent.script(),
         f"made.txt has {texts['made.txt']!r}": texts["made.txt"] == "<key-printed>",
         "it did not show the last answer": FINAL in done.stdout or json.dumps(FINAL)[1:-1] in done.stdout,
         "it shows a thought as a part of its answer": THOUGHT not in done.stdout,
