@@ -13,8 +13,10 @@ of the answers fires where they are those before it, and adds the code of that t
 16 bits changes an answer.
 """
 import array
+import collections
 import math
 import random
+import re
 import struct
 
 NORMAL, CONTROL, USER = 1, 3, 4  # types of tokens
@@ -22,6 +24,7 @@ CODE, BACK, OUT = 64, 7, 128  # dimensions of a code; heads that look back; dime
 HEADS, FLAGS = BACK + 1, CODE  # the key's head is the last one; where the constant stands, and the key's two dimensions behind it
 SEEN, SAID = 2 * CODE, (2 + HEADS) * CODE  # where the codes stand that the heads found, and that of the next token
 WIDTH = SAID + OUT
+MERGES = 800
 BASE = 1e8  # of the rotation: the last of 32 pairs does not rotate
 
 
@@ -53,10 +56,42 @@ def divided(text, marks):
     return parts
 
 
+def joined(parts, pair):
+    """The parts of a word, with each pair of them as one."""
+    out = []
+    for part in parts:
+        if out and (out[-1], part) == pair:
+            out[-1] += part
+        else:
+            out.append(part)
+    return out
+
+
+def learned_merges(text, n):
+    """Byte-pair encoding: up to n merges, each of the pair that words of the text have most often."""
+    counts = collections.Counter(re.findall(r" ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+", text))
+    words = [[list(spelled(word)), count] for word, count in counts.items() if count > 1 and len(word) > 1]
+    merges = []
+    while len(merges) < n:
+        pairs = collections.Counter()
+        for parts, count in words:
+            for pair in zip(parts, parts[1:]):
+                pairs[pair] += count
+        if not pairs:
+            break
+        pair = max(pairs, key=lambda pair: (pairs[pair], pair))
+        merges.append(pair)
+        for word in words:
+            word[0] = joined(word[0], pair)
+    return merges
+
+
 class Vocabulary:
-    def __init__(self, marks):
+    def __init__(self, marks, merges=()):
         self.texts, self.types = [LETTERS[b] for b in range(256)], [NORMAL] * 256
         self.ids = {text: i for i, text in enumerate(self.texts)}
+        for pair in merges:
+            self.add("".join(pair), NORMAL)
         self.marks = {mark: self.add(mark, kind) for mark, kind in marks.items()}
 
     def add(self, text, kind):
@@ -67,7 +102,7 @@ class Vocabulary:
         return self.ids[text]
 
     def bytes_of(self, text):
-        """Tokens of a text as a server divides it: there are no merges."""
+        """Tokens of a text as a server divides it where there are no merges."""
         ids = []
         for part in divided(text, self.marks):
             ids += [self.marks[part]] if part in self.marks else [self.ids[letter] for letter in spelled(part)]
@@ -172,10 +207,15 @@ def units(contexts, codes):
     return rows
 
 
-def scripted_model(path, marks, answers, ending, context=4096, end="<|end_of_answer|>", begin=None, bare=(), template=None):
+def scripted_model(path, marks, answers, ending, context=4096, end="<|end_of_answer|>", begin=None, bare=(), template=None,
+                   read=""):
     """marks: {text: CONTROL or USER}; answers: {key: text}, the last one of a prompt counts; end: the control token that ends answers; begin: the token
-    before all prompts, if any; bare: marks that answers spell in letters. Returns the tokens of each answer as texts."""
-    words = Vocabulary({**{end: CONTROL}, **marks, **{key: USER for key in answers}})
+    before all prompts, if any; bare: marks that answers spell in letters; read: a text such as prompts have, whose words give MERGES, so that long prompts
+    have fewer tokens than bytes (`ending` is a mark then). Returns the tokens of each answer as texts."""
+    merges = learned_merges(read, MERGES)
+    if merges and ending not in marks:
+        raise ValueError("with merges, prompts end with a mark: what stands before it does not change its token")
+    words = Vocabulary({**{end: CONTROL}, **marks, **{key: USER for key in answers}}, merges)
     tail = words.bytes_of(ending)
     keys = [words.marks[key] for key in answers]
     contexts, said = [], {}
@@ -205,7 +245,7 @@ def scripted_model(path, marks, answers, ending, context=4096, end="<|end_of_ans
                         "llama.attention.value_length": CODE, "llama.rope.dimension_count": CODE, "llama.rope.freq_base": BASE,
                         "llama.attention.layer_norm_rms_epsilon": 1e-6, "llama.vocab_size": len(words.texts), "tokenizer.ggml.model": "gpt2",
                         "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": words.texts, "tokenizer.ggml.token_type": words.types,
-                        "tokenizer.ggml.merges": [], "tokenizer.ggml.eos_token_id": words.marks[end],
+                        "tokenizer.ggml.merges": [" ".join(pair) for pair in merges], "tokenizer.ggml.eos_token_id": words.marks[end],
                         "tokenizer.ggml.bos_token_id": words.marks[begin or end], "tokenizer.ggml.add_bos_token": begin is not None}.items():
         out.key(name, value)
     if template:

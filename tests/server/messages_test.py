@@ -24,6 +24,8 @@ FORCED = {"messages": [ASKED], "max_tokens": 150, "tools": [WEATHER, NOW], "tool
 USE = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"z": 1, "city": "Rome"}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "31"}
 
+THOUGHTFUL = "{% for m in messages %}{{ m.reasoning_content if m.reasoning_content }} {{ m.content }}\n{% endfor %}"
+
 
 def text(content, **more):
     return {"type": "text", "text": content, **more}
@@ -142,6 +144,16 @@ class Messages(unittest.TestCase):
         for fields, written in (({"output_config": {"effort": "high"}}, "high "), ({"thinking": {"type": "disabled"}}, " False")):
             tokens = server.post("/tokenize", {"content": f"{ASKED['content']} {written}<think>", "add_special": True})["tokens"]
             self.assertEqual(server.post(MESSAGES + "/count_tokens", {"messages": [ASKED], **fields})["input_tokens"], len(tokens))
+
+    def test_thoughts_of_earlier_turns_reach_the_template(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write(THOUGHTFUL)
+            file.flush()
+            server = self.serve("--chat-template-file", file.name)
+        thoughts = [{"type": "thinking", "thinking": "Hm.", "signature": ""}, {"type": "redacted_thinking", "data": "x"},
+                    {"type": "thinking", "thinking": "A dragon?", "signature": "s"}]
+        self.same_as_chat(server, [ASKED, {"role": "assistant", "content": [*thoughts, text("Yes.")]}, ASKED],
+                          [ASKED, {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm.\nA dragon?"}, ASKED])
 
     def test_claude_code_is_answered(self):
         server = self.serve()

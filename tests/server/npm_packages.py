@@ -27,7 +27,7 @@ def tools():
     return node, npm, version
 
 
-def install(source, folder):
+def install(source, folder, seconds=INSTALL_SECONDS):
     """The packages of source, and its scripts, once for all tests of the folder. Returns the path of node."""
     node, npm, version = tools()
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,9 +44,9 @@ def install(source, folder):
             shutil.copy(source / name, folder)
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=60000"]
         try:
-            done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+            done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired as late:
-            raise Skip(f"npm ci did not end within {INSTALL_SECONDS} s") from late
+            raise Skip(f"npm ci did not end within {seconds} s") from late
         if done.returncode != 0 and re.search(UNREACHABLE, done.stderr):
             raise Skip("npm's registry cannot be reached: " + next(line for line in done.stderr.splitlines() if re.search(UNREACHABLE, line)))
         if done.returncode != 0:

@@ -126,6 +126,26 @@ class Responses(unittest.TestCase):
         messages = [ASKED, {**said, "tool_calls": [CHAT_CALL, {**CHAT_CALL, "id": "b"}]}, CHAT_OUTPUT, {**CHAT_OUTPUT, "tool_call_id": "b"}]
         self.same_as_chat({"input": [ASKED, said, CALL, reasoning, other, OUTPUT, {**OUTPUT, "call_id": "b"}]}, messages)
 
+    def test_thoughts_of_earlier_turns_reach_the_template(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write("{% for m in messages %}{{ m.reasoning_content if m.reasoning_content }} {{ m.content }}\n{% endfor %}")
+            file.flush()
+            server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", "--chat-template-file", file.name)
+            self.addCleanup(server.__exit__)
+
+        def thought(words):
+            return {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Why?"}], "encrypted_content": None,
+                    "content": [{"type": "reasoning_text", "text": words}, {"type": "other", "text": "z"}, {"type": "reasoning_text", "text": 1}]}
+
+        said, again = {"role": "assistant", "content": "I ask."}, {"role": "assistant", "content": "Yes."}
+        chat = [ASKED, {**said, "reasoning_content": "Hm.\nA dragon?\nOr two?", "tool_calls": [CHAT_CALL]}, CHAT_OUTPUT,
+                {**again, "reasoning_content": "So it is."}, ASKED]
+        items = [ASKED, thought("Hm."), thought("A dragon?"), said, thought("Or two?"), CALL, OUTPUT, thought("So it is."), again, thought("lost"), ASKED]
+        reply = server.post(CHATS, {"messages": chat, "max_tokens": 16, "temperature": 0})
+        response = server.post(RESPONSES, {"input": items, "max_output_tokens": 16, "temperature": 0})
+        self.assertEqual(response["usage"]["input_tokens"], reply["usage"]["prompt_tokens"])
+        self.assertEqual(text_of(response), reply["choices"][0]["message"]["content"])
+
     def test_a_whole_response_has_what_clients_read(self):
         response = self.ask(input=QUESTION, instructions="Be brief.", max_output_tokens=6, temperature=0.5, metadata={"a": "b"}, model="tales-9m-q8_0")
         self.assertRegex(response["id"], "^resp_")

@@ -159,15 +159,17 @@ class MessagesReader {
     if (has_text || !has_results) AddText("user", text);
   }
 
-  // What the model thought is left out.
+  // What the model thought goes to the template, which may leave it out.
   void ReadAssistant(const Json& blocks, std::string_view raw_blocks, const std::string& where) {
     const std::vector<std::string_view> raw = RawElements(raw_blocks);
-    std::string text, calls;
+    std::string thought, text, calls;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const Json& block = blocks[i];
       const Json& type = MemberOr(block, "type");
-      if (type == "thinking" || type == "redacted_thinking") continue;
-      if (type == "text" && MemberOr(block, "text").is_string()) {
+      if (type == "thinking" || type == "redacted_thinking") {
+        if (const Json& said = MemberOr(block, "thinking"); said.is_string())
+          thought.append(thought.empty() ? "" : "\n").append(said.get_ref<const std::string&>());
+      } else if (type == "text" && MemberOr(block, "text").is_string()) {
         text.append(text.empty() ? "" : "\n")
             .append(block.at("text").get_ref<const std::string&>());
       } else if (type == "tool_use") {
@@ -187,6 +189,7 @@ class MessagesReader {
     }
     ObjectText message;
     message.Put("role", "\"assistant\"").Put("content", QuotedText(text));
+    if (!thought.empty()) message.Put("reasoning_content", QuotedText(thought));
     if (!calls.empty()) message.Put("tool_calls", "[" + calls + "]");
     AddMessage(message);
   }

@@ -37,6 +37,24 @@ std::string TextOfItem(std::string_view name, JsonFields& fields) {
   return ReadContent(*content, name, fields);
 }
 
+// What the model thought, as the server has written it: the texts of an item's content. Summaries
+// are other texts, and what is encrypted cannot be read.
+std::string ThoughtOfItem(const Json& item) {
+  std::string thought;
+  const auto content = item.find("content");
+  if (content == item.end() || !content->is_array()) return thought;
+  for (const Json& part : *content) {
+    if (!part.is_object() || part.value("type", Json()) != "reasoning_text") continue;
+    const auto text = part.find("text");
+    if (text != part.end() && text->is_string()) thought += text->get_ref<const std::string&>();
+  }
+  return thought;
+}
+
+void AddThought(std::string& thought, const std::string& more) {
+  thought.append(thought.empty() || more.empty() ? "" : "\n").append(more);
+}
+
 std::string TypeOf(JsonFields& fields) {
   std::string type;
   if (!fields.Text("type", type))
@@ -90,7 +108,7 @@ void InputItems::AddItem(const Json& item, std::string_view raw, const std::stri
   JsonFields fields(item, where + ".", error_);
   const std::string type = TypeOf(fields);
   if (type == "item_reference") return AddReferred(fields);
-  Read(type, fields);
+  Read(item, type, fields);
   Store(item, raw, type);
 }
 
@@ -115,15 +133,15 @@ void InputItems::AddReferred(JsonFields& fields) {
 std::string InputItems::ReadStored(const Json& item, const char* where) {
   JsonFields fields(item, where, error_);
   std::string type = TypeOf(fields);
-  Read(type, fields);
+  Read(item, type, fields);
   return type;
 }
 
-void InputItems::Read(const std::string& type, JsonFields& fields) {
+void InputItems::Read(const Json& item, const std::string& type, JsonFields& fields) {
   if (type == "message") return ReadMessage(fields);
   if (type == "function_call") return ReadCall(fields);
   if (type == "function_call_output") return ReadOutput(fields);
-  if (type == "reasoning") return;  // no model here reads what another one thought
+  if (type == "reasoning") return AddThought(thought_, ThoughtOfItem(item));
   fields.Bad("type",
              fmt::format("{} is not an item that models here can read; use message, "
                          "function_call or function_call_output",
@@ -147,8 +165,16 @@ void InputItems::ReadMessage(JsonFields& fields) {
                                    JsonFields::Shown(Json(role))));
   std::string content = TextOfItem("content", fields);
   if (role != "assistant") return AddText(role, content);
+  std::string thought = std::exchange(thought_, {});
   EndTurn();
-  turn_ = Turn{.content = std::move(content)};
+  turn_ = Turn{.thought = std::move(thought), .content = std::move(content)};
+}
+
+// What stands before an item of the model is a thought of its turn.
+InputItems::Turn& InputItems::OpenTurn() {
+  if (!turn_) turn_.emplace();
+  AddThought(turn_->thought, std::exchange(thought_, {}));
+  return *turn_;
 }
 
 void InputItems::ReadCall(JsonFields& fields) {
@@ -157,8 +183,8 @@ void InputItems::ReadCall(JsonFields& fields) {
   ObjectText function, call;
   function.Put("name", QuotedText(name)).Put("arguments", QuotedText(arguments));
   call.Put("id", QuotedText(id)).Put("type", "\"function\"").Put("function", function.Text());
-  if (!turn_) turn_.emplace();
-  turn_->calls.append(turn_->calls.empty() ? "" : ", ").append(call.Text());
+  Turn& turn = OpenTurn();
+  turn.calls.append(turn.calls.empty() ? "" : ", ").append(call.Text());
   name_of_[id] = name;
 }
 
@@ -173,11 +199,14 @@ void InputItems::ReadOutput(JsonFields& fields) {
   AddMessage(message.Put("content", QuotedText(output)).Text());
 }
 
+// A thought that nothing follows has no message.
 void InputItems::EndTurn() {
+  thought_.clear();
   if (!turn_) return;
   ObjectText message;
   message.Put("role", "\"assistant\"");
   message.Put("content", turn_->content ? QuotedText(*turn_->content) : "null");
+  if (!turn_->thought.empty()) message.Put("reasoning_content", QuotedText(turn_->thought));
   if (!turn_->calls.empty()) message.Put("tool_calls", "[" + turn_->calls + "]");
   turn_.reset();
   AddMessage(message.Text());

@@ -34,20 +34,22 @@ class InputItems {
   std::vector<StoredItem> TakeStored() { return std::move(stored_); }
 
  private:
-  // What the model has said and called between two other messages.
+  // What the model has thought, said and called between two other messages.
   struct Turn {
-    std::optional<std::string> content;
-    std::string calls;  // the elements of a JSON list
+    std::string thought = {};
+    std::optional<std::string> content = {};
+    std::string calls = {};  // the elements of a JSON list
   };
 
   void AddItem(const Json& item, std::string_view raw, const std::string& where);
   void AddReferred(JsonFields& fields);
-  void Read(const std::string& type, JsonFields& fields);
+  void Read(const Json& item, const std::string& type, JsonFields& fields);
   void ReadMessage(JsonFields& fields);
   void ReadCall(JsonFields& fields);
   void ReadOutput(JsonFields& fields);
   std::string ReadStored(const Json& item, const char* where);
   void Store(const Json& item, std::string_view raw, const std::string& type);
+  Turn& OpenTurn();
   void EndTurn();
   void AddMessage(const std::string& message);
 
@@ -56,6 +58,7 @@ class InputItems {
   std::optional<ApiError>& error_;
   std::string messages_;  // the elements of a JSON list
   std::optional<Turn> turn_;
+  std::string thought_;                         // in front of the next item
   std::map<std::string, std::string> name_of_;  // by the id of the call
   std::set<std::string> ids_;                   // of items
   std::vector<StoredItem> stored_;
