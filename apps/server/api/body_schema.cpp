@@ -120,9 +120,13 @@ class BodySchemaMaker {
     if (known.foreign) return ForeignOf(known);
     const std::string inner = note.prefix + note.name + ".";
     SchemaJson schema = formed ? SchemaJson::parse(text->form) : KindOf(known);
-    if (!formed && note.kind == NoteKind::object && HasMembers(inner)) {
-      schema = Object(inner);
-      if (!note.required) schema["type"] = SchemaJson::array({"object", "null"});
+    if (!formed && known.kind == NoteKind::object) {
+      // A chat's object has the members that it has there.
+      const BodySchemaMaker maker(path_, &known == &note ? notes_ : chats_, chats_);
+      if (maker.HasMembers(inner)) {
+        schema = maker.Object(inner);
+        if (!note.required) schema["type"] = SchemaJson::array({"object", "null"});
+      }
     }
     if (formed && !note.required) schema = OrNull(std::move(schema));
     if (!known.otherwise.empty() && note.same_as.empty())

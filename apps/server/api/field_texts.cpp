@@ -137,7 +137,7 @@ constexpr FieldText kFieldTexts[] = {
      R"({"$ref":"#/components/schemas/TextBlock"}}]})"},
     {"/v1/messages", "max_tokens", "the most tokens of the answer"},
     {"/v1/messages", "stop_sequences", "texts that end the answer",
-     R"({"type":"array","maxItems":16,"items":{"type":"string","maxLength":1024}})"},
+     R"({"type":"array","maxItems":16,"items":{"type":["string","null"],"maxLength":1024}})"},
     {"/v1/messages", "tools",
      "functions that the model may call; those of Anthropic's own types are left out with a notice",
      R"({"type":"array","maxItems":1024,"items":{"$ref":"#/components/schemas/AnthropicTool"}})"},
