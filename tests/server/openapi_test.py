@@ -35,8 +35,9 @@ SHORT = {"/v1/completions": {"max_tokens": 1}, "/v1/chat/completions": {"max_tok
          "/api/chat": {"messages": HELLO, "options": {"num_predict": 1}}, "/api/generate": {"prompt": "Hi", "options": {"num_predict": 1}}}
 # What only the whole body, the model or the engine can tell, as the messages say it.
 RELATIONS = re.compile("there is no model|stored here|is given too|are given too|stream is not true|logprobs is not true|there are no tools|"
-                       r"is none of the tools|is more than max_tokens|another tool has its name|are more than the \d+ that this server|drafts continue|the tokens come together|"
-                       "prompts do not come back|do not fit|'none' gives|rows of tokens are not cut|raw is true|a text has one form|it has no tokens|"
+                       r"is none of the tools|is more than max_tokens|another tool has its name|are more than the \d+ that this server|drafts continue|"
+                       "the tokens come together|prompts do not come back|do not fit|'none' gives|"
+                       "rows of tokens are not cut|raw is true|a text has one form|it has no tokens|"
                        "the one of the calls that gave|beyond 64 bits|this model has no tokens that mark")
 # Fields whose texts have a grammar of their own, and what is said of it.
 GRAMMARS = {"grammar ebnf guided_grammar": r"line \d|rule", "regex guided_regex": "regular expression|pattern", "tools": "schema",
