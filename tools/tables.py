@@ -143,6 +143,93 @@ def sampling(rows):
     return flag_list([flag for flag in generate["flags"] if flag["group"] == "Sampling"])
 
 
+UNBOUNDED = 1 << 24  # a limit that only keeps numbers sane
+SHARED = "#/components/schemas/"
+KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "object": "object", "array": "list"}
+
+# What the shared forms are called where a table has no room for them.
+FORMS = {"Token": "token id", "Part": "part", "Bias": "number", "VerifyStrategy": "name", "Method": "name", "ChatMessage": "message", "Tool": "tool",
+         "ToolChoice": "word or object", "JsonSchema": "JSON Schema", "ResponseFormat": "object", "LlamaCppPrompt": "prompt", "TextBlock": "text block",
+         "AnthropicMessage": "message", "AnthropicTool": "tool", "OllamaMessage": "message", "ResponseItem": "item"}
+
+
+def bounds(schema):
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is None and most is None:
+        return ""
+    if most is None or most >= UNBOUNDED:
+        return f" from {least:g}" if least is not None and least > -UNBOUNDED else ""
+    return f" to {most:g}" if least is None else f" {least:g} to {most:g}"
+
+
+def values(schema, shared):
+    """What a field may be, in a few words."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix(SHARED)
+        return FORMS[name] if name in FORMS else values(shared[name], shared)
+    if "enum" in schema:
+        return ", ".join(code(word if isinstance(word, str) and word else json.dumps(word)) for word in schema["enum"] if word is not None)
+    if "const" in schema:
+        return code(json.dumps(schema["const"]).strip('"'))
+    if "anyOf" in schema and "properties" not in schema:
+        return " or ".join(dict.fromkeys(filter(None, (values(part, shared) for part in schema["anyOf"]))))
+    kinds = schema.get("type", [])
+    kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"]
+    if kinds == ["array"] and schema.get("items"):
+        item = values(schema["items"], shared)
+        return f"list of {item}s" if re.fullmatch(r"[\w ]+", item) else f"list of ({item})"
+    return " or ".join(KINDS[kind] for kind in kinds) + bounds(schema)
+
+
+def is_foreign(schema):
+    return schema["description"].startswith("a field of other servers")
+
+
+def field_rows(schema, shared, skipped=(), where=""):
+    """(names, values, what it is) of the fields of a body; those of another name stand with their own one."""
+    properties = schema["properties"]
+    for name, field in properties.items():
+        about = field["description"]
+        if is_foreign(field) or about.startswith("another name of") or where + name in skipped:
+            continue
+        others = [other for other, too in properties.items() if too["description"] == f"another name of `{name}`"]
+        default = "; default " + code(json.dumps(field["default"])) if "default" in field else ""
+        needed = "; **needed**" if name in schema.get("required", []) else ""
+        yield " = ".join(code(where + one) for one in [name, *others]), values(field, shared) + default, about + needed
+        if "properties" in field:
+            yield from field_rows(field, shared, (), where + name + ".")
+
+
+def fields_of(*paths, without=()):
+    """A table of the fields of the paths' bodies, without those that other paths have, too."""
+    def body(rows, path):
+        schema = rows["openapi"]["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        return schema if "properties" in schema else schema["anyOf"][0]
+
+    def made(rows):
+        shared = rows["openapi"]["components"]["schemas"]
+        skipped = {name for path in without for name in body(rows, path)["properties"]}
+        found = {}
+        for path in paths:
+            for row in field_rows(body(rows, path), shared, skipped):
+                found.setdefault(row, set()).add(path)
+        marks = {row: "" if len(where) == len(paths) else f" ({', '.join(code(path) for path in where)})" for row, where in found.items()}
+        return written_table(("Field", "Values", "What it is"), [(names, kind, about + marks[names, kind, about]) for names, kind, about in found])
+    return made
+
+
+def foreign_fields(refused):
+    """The fields of other servers that chats and completions know: those that are refused, or the others."""
+    def made(rows):
+        lines = []
+        for path in ("/v1/completions", "/v1/chat/completions"):
+            for name, field in rows["openapi"]["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"].items():
+                if is_foreign(field) and ("enum" in field) == refused and code(name) not in lines:
+                    lines.append(code(name))
+        return ", ".join(lines) + ".\n"
+    return made
+
+
 # Each table: the rows' list, its headings, and the cells of a row.
 TABLES = {
     "drafters": ("drafters", ("Method", "Other names", "What drafts", "Needs", "Reports distributions"),
@@ -163,7 +250,13 @@ TABLES = {
     "verbs": ("verbs", ("Verb", "What it does"), lambda r: (f"[`{r['name']}`](#{anchor(r['name'])})", r["summary"])),
 }
 # What is made of more than one list, or is more than one table.
-SECTIONS = {"reference": reference, "common_flags": common_flags, "sampling": sampling}
+SECTIONS = {"reference": reference, "common_flags": common_flags, "sampling": sampling,
+            "fields_of_both": fields_of("/v1/completions", "/v1/chat/completions"),
+            "fields_of_responses": fields_of("/v1/responses"), "fields_of_messages": fields_of("/v1/messages"),
+            "fields_of_embeddings": fields_of("/v1/embeddings"), "fields_of_rerank": fields_of("/v1/rerank"),
+            "fields_of_ollama": fields_of("/api/chat", "/api/generate"),
+            "fields_of_llama_cpp": fields_of("/completion", "/infill", without=("/v1/completions",)),
+            "foreign_refused": foreign_fields(True), "foreign_idle": foreign_fields(False)}
 # Each list: the rows' list, which rows, and how a name is written.
 LISTS = {
     "types": ("types", lambda r: True, lambda r: r["name"]),
@@ -251,6 +344,9 @@ def controls(texts, rows):
     def with_flags(changed):
         return texts, {**rows, "verbs": [{**rows["verbs"][0], "flags": changed}, *rows["verbs"][1:]]}
 
+    document = json.loads(json.dumps(rows["openapi"]))
+    body = document["paths"]["/v1/messages"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    body["max_tokens"]["minimum"] = 2
     new = {**rows, "strategies": [*rows["strategies"], {**rows["strategies"][0], "name": "brand-new"}]}
     planted = {
         "a row is missing": (with_table("".join(lines[:-1])), rows),
@@ -265,6 +361,7 @@ def controls(texts, rows):
         "a verb is new": (texts, {**rows, "verbs": [*rows["verbs"], {**rows["verbs"][0], "name": "brand-new"}]}),
         "a network is new": (texts, {**rows, "architectures": [*rows["architectures"], {**rows["architectures"][0], "name": "brand-new"}]}),
         "an endpoint is new": (texts, {**rows, "endpoints": [*rows["endpoints"], {**rows["endpoints"][0], "path": "/brand-new"}]}),
+        "a field's range is another": (texts, {**rows, "openapi": document}),
         "the end is missing": ({**texts, where: text.replace("<!-- end -->", "", 1)}, rows),
         "the name is unknown": ({**texts, where: text.replace("table: strategies", "table: tactics", 1)}, rows),
     }

@@ -25,28 +25,6 @@ PLAIN = {"temperature": 0, "n_predict": 12}
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of a GGUF's types
 
 
-def closed(names, /, **properties):
-    """A schema of an object that has no other members."""
-    return {"type": "object", "properties": properties, "required": names.split(), "additionalProperties": False}
-
-
-TEXT, ANY = {"type": "string", "minLength": 1}, {"type": "object"}
-# What OpenAPI 3.1 says of the parts that the document has.
-SECURITY = {"type": "array", "items": {"additionalProperties": {"type": "array", "items": TEXT}}}
-PARAMETER = closed("name in required schema", name=TEXT, schema=ANY, required={"const": True}, **{"in": {"const": "path"}})
-BODY = closed("content", required={"type": "boolean"}, content=closed("application/json", **{"application/json": closed("schema", schema=ANY)}))
-RESPONSES = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": "^(default|[1-5](XX|[0-9]{2}))$"},
-             "additionalProperties": closed("description", description=TEXT)}
-OPERATION = closed("operationId summary responses", operationId={"type": "string", "pattern": "^[A-Za-z0-9]+$"}, summary=TEXT, security=SECURITY,
-                   parameters={"type": "array", "items": PARAMETER}, requestBody=BODY, responses=RESPONSES)
-PATH = closed("", get=OPERATION, post=OPERATION, delete=OPERATION)
-KEY = closed("type scheme", type={"const": "http"}, scheme={"const": "bearer"})
-OPENAPI = closed("openapi info paths components security", openapi={"const": "3.1.0"}, security=SECURITY,
-                 info=closed("title version", title=TEXT, version=TEXT, license=closed("name", name=TEXT, identifier=TEXT)),
-                 paths={"type": "object", "propertyNames": {"pattern": "^/"}, "additionalProperties": PATH},
-                 components=closed("securitySchemes", securitySchemes=closed("key", key=KEY)))
-
-
 def with_marks(path, marks):
     """Writes the bundled model with some of its tokens as control tokens of these names: the last ones with names of the same length, as nothing may move."""
     with open(TARGET, "rb") as file:
@@ -410,65 +388,6 @@ class Paths(unittest.TestCase):
                               ({"input_prefix": "word " * 600}, "prompt: ")):
             status, message, _ = self.refused(server, {**good, **fields}, INFILL)
             self.assertEqual((status, message[:len(begin)]), (400, begin))
-
-    def test_the_document_has_all_paths(self):
-        server = self.serve()
-        document = server.get("/openapi.json")
-        rows = json.loads(subprocess.run([PROGRAM, "help", "--json"], check=True, capture_output=True).stdout)["endpoints"]
-        expected = {(row["method"].lower(), row["path"].replace("*", "{name}")) for row in rows}
-        operations = {(method, path): operation for path, methods in document["paths"].items() for method, operation in methods.items()}
-        self.assertEqual(set(operations), expected)
-        ids = [operation["operationId"] for operation in operations.values()]
-        self.assertEqual(len(ids), len(set(ids)))
-        self.assertTrue(all(operation["summary"] and operation["responses"] for operation in operations.values()))
-        self.assertEqual(document["openapi"], "3.1.0")
-
-    def properties(self, document, path):
-        return document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
-
-    def test_the_document_has_the_fields_of_bodies(self):
-        server = self.serve()
-        document = server.get("/openapi.json")
-        chat = self.properties(document, "/v1/chat/completions")
-        self.assertEqual(chat["temperature"], {"type": ["number", "null"], "minimum": 0, "maximum": 2})
-        self.assertEqual(chat["temp"]["description"], "another name of temperature")
-        self.assertEqual(chat["stream"], {"type": ["boolean", "null"]})
-        self.assertIn("mirostat", chat["mirostat"]["description"])
-        for path, names in (("/v1/chat/completions", "messages tools top_p logit_bias seed speculative prediction response_format user"),
-                            ("/v1/completions", "prompt echo max_tokens n_predict"),
-                            (COMPLETION, "prompt n_predict samplers return_tokens response_fields top_k"),
-                            (INFILL, "input_prefix input_suffix input_extra prompt n_predict"), ("/api/chat", "messages options format think"),
-                            ("/v1/messages", "max_tokens messages system"), ("/v1/responses", "input instructions"), ("/tokenize", "content with_pieces"),
-                            ("/detokenize", "tokens special")):
-            for name in names.split():
-                self.assertIn(name, self.properties(document, path), path)
-        # What the document has, the server knows; what it does not have, the server does not know.
-        for name in self.properties(document, "/v1/completions"):
-            _, _, data = server.send("POST", "/v1/completions", {name: {"a": 1}})
-            self.assertNotIn("no such field", json.loads(data)["error"]["message"], name)
-
-    def test_the_document_is_valid(self):
-        document = self.serve().get("/openapi.json")
-        try:
-            import jsonschema
-        except ImportError:
-            self.skipTest("Python has no jsonschema")
-        jsonschema.Draft202012Validator.check_schema(OPENAPI)
-        jsonschema.Draft202012Validator(OPENAPI).validate(document)
-        for path, methods in document["paths"].items():
-            for operation in methods.values():
-                named = [parameter["name"] for parameter in operation.get("parameters", [])]
-                self.assertEqual(named, re.findall(r"{(\w+)}", path))
-                for media in operation.get("requestBody", {}).get("content", {}).values():
-                    schema = media["schema"]
-                    jsonschema.Draft202012Validator.check_schema(schema)
-                    self.assertLessEqual(set(schema.get("required", [])), set(schema.get("properties", {})))
-        try:
-            from openapi_spec_validator import validate
-        except ImportError:
-            return
-        validate(document)
-
 
 
 if __name__ == "__main__":

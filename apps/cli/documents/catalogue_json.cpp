@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/documents/catalogue_json.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/verb.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/speculative_config.h"
+#include "server/routes/openapi.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::cli {
@@ -100,6 +102,13 @@ Json JsonOf(const server::Route& row) {
       {"method", row.method}, {"path", row.path}, {"about", row.about}, {"needs_key", !row.open}};
 }
 
+// The document of the server's paths, as it is without a model.
+std::string OpenApiOfAnyModel() {
+  server::ModelLimits limits;
+  limits.embedding_size = std::numeric_limits<int>::max();
+  return server::OpenApiText(limits);
+}
+
 template <typename Row>
 Json ListOf(std::span<const Row* const> rows) {
   Json list = Json::array();
@@ -165,7 +174,9 @@ std::string CatalogueJson() {
                      {"types", TypesJson()},
                      {"settings", SettingsJson()},
                      {"endpoints", ListOf(server::Routes())}};
-  return json.dump(2) + "\n";
+  std::string text = json.dump(2);
+  text.resize(text.rfind('\n'));  // the document is long, and so on one line
+  return text + ",\n  \"openapi\": " + OpenApiOfAnyModel() + "\n}\n";
 }
 
 }  // namespace foretoken::cli

@@ -257,15 +257,25 @@ class MessagesReader {
 
   // Whether the model thinks, and how much, where its template knows that.
   void ReadThinking() {
-    const Json* const thinking = fields_.Object("thinking");
+    constexpr std::string_view kThinking[] = {"enabled", "disabled", "adaptive"};
+    std::string type, effort;
+    std::optional<int> budget;
+    if (const Json* const thinking = fields_.Object("thinking")) {
+      JsonFields fields(*thinking, "thinking.", error_);
+      fields.OneOf("type", "a way to think", kThinking, type);
+      fields.Integer("budget_tokens", -1, kMostAnswerTokens, budget);
+    }
     const Json* const config = fields_.Object("output_config");
-    const Json effort = config != nullptr ? config->value("effort", Json()) : Json();
-    if (thinking != nullptr && thinking->value("type", Json()) == "disabled")
+    if (config != nullptr) {
+      constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
+                                               "high", "xhigh",   "max"};
+      JsonFields(*config, "output_config.", error_).OneOf("effort", "an effort", kEfforts, effort);
+    }
+    if (type == "disabled")
       chat_.Put("reasoning_effort", "\"none\"");
-    else if (effort.is_string())
-      chat_.Put("reasoning_effort", effort == "max" ? "\"xhigh\"" : OneLine(effort));
-    const Json budget = thinking != nullptr ? thinking->value("budget_tokens", Json()) : Json();
-    if (budget.is_number_integer()) chat_.Put("thinking_budget_tokens", OneLine(budget));
+    else if (!effort.empty())
+      chat_.Put("reasoning_effort", QuotedText(effort == "max" ? "xhigh" : effort));
+    if (budget) chat_.Put("thinking_budget_tokens", std::to_string(*budget));
     const Json format = config != nullptr ? config->value("format", Json()) : Json();
     if (format.is_null()) return;
     if (!format.is_object() || format.value("type", Json()) != "json_schema")

@@ -14,16 +14,10 @@ namespace {
 using BlockJson = nlohmann::ordered_json;
 using calls::AnswerPart;
 
-// The errors of chats have names that a client of messages did not write.
-std::string InWordsOfMessages(std::string text) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"reasoning_effort:", "output_config.effort:"},
-      {"response_format:", "output_config.format:"},
-      {"stop:", "stop_sequences:"}};
-  for (const auto& [name, own] : kNames)
-    if (text.starts_with(name)) return text.replace(0, name.size(), own);
-  return text;
-}
+constexpr OwnName kNamesOfMessages[] = {{"reasoning_effort", "output_config.effort"},
+                                        {"thinking_budget_tokens", "thinking.budget_tokens"},
+                                        {"response_format", "output_config.format"},
+                                        {"stop", "stop_sequences"}};
 
 const char* TypeOfError(const ApiError& error) {
   switch (error.status) {
@@ -54,6 +48,7 @@ BlockJson UsageOfMessage(const Usage& usage) {
 
 class Messages final : public ReplyWriter {
  public:
+  std::span<const OwnName> own_names() const override { return kNamesOfMessages; }
   LongText Whole(const ReplyFrame& frame, std::span<const Choice> choices, int n) override {
     LongText text;
     if (choices.empty()) return text;
@@ -221,9 +216,8 @@ std::unique_ptr<ReplyWriter> AnthropicWriter() {
 }
 
 std::string AnthropicErrorJson(const ApiError& error) {
-  return OneLine(BlockJson{
-      {"type", "error"},
-      {"error", {{"type", TypeOfError(error)}, {"message", InWordsOfMessages(error.message)}}}});
+  return OneLine(BlockJson{{"type", "error"},
+                           {"error", {{"type", TypeOfError(error)}, {"message", error.message}}}});
 }
 
 }  // namespace foretoken::server

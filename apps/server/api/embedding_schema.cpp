@@ -51,14 +51,12 @@ void ReadInputs(const Json& value, int vocabulary_size, JsonFields& fields, Embe
 
 // The model's own where none is named.
 Pooling ReadPooling(JsonFields& fields, const ModelLimits& limits) {
+  constexpr std::string_view kPoolings[] = {"mean", "cls", "last", "none"};
   std::string name = Name(limits.pooling);
-  const bool given = fields.Text("pooling", name);
+  const bool given = fields.OneOf("pooling", "a pooling", kPoolings, name);
   for (const Pooling pooling : {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast})
     if (name == Name(pooling)) return pooling;
-  if (given)
-    fields.Bad("pooling", fmt::format("{} is none; use \"mean\", \"cls\", \"last\" or \"none\"",
-                                      JsonFields::Shown(name)));
-  else
+  if (!given)
     fields.Bad(
         "pooling",
         "the model's file says 'rank': it scores pairs of texts with a head that is not read "
@@ -69,11 +67,9 @@ Pooling ReadPooling(JsonFields& fields, const ModelLimits& limits) {
 
 void ReadEncoding(JsonFields& fields, EmbeddingCall& call) {
   std::string encoding = "float";
-  fields.Text("encoding_format", encoding);
+  constexpr std::string_view kEncodings[] = {"float", "base64"};
+  fields.OneOf("encoding_format", "an encoding", kEncodings, encoding);
   call.base64 = encoding == "base64";
-  if (!call.base64 && encoding != "float")
-    fields.Bad("encoding_format",
-               fmt::format("{} is none; use \"float\" or \"base64\"", JsonFields::Shown(encoding)));
 }
 
 void ReadNumbers(JsonFields& fields, const ModelLimits& limits, EmbeddingCall& call) {
@@ -112,8 +108,9 @@ void ReadDocuments(JsonFields& fields, RerankCall& call) {
     documents = texts;
     call.field = "texts";
   }
-  if (documents == nullptr || !documents->is_array())
-    return fields.Bad(call.field, "it is not a list of texts; give one");
+  if (documents == nullptr)
+    return fields.Missing({"documents", "texts"}, "it is not a list of texts; give one");
+  if (!documents->is_array()) return fields.Bad(call.field, "it is not a list of texts; give one");
   // The query is an input too.
   if (!FewEnough(*documents, kMostInputs - 1, call.field, fields)) return;
   for (std::size_t i = 0; i < documents->size() && !fields.failed(); ++i)
@@ -146,7 +143,7 @@ Parsed<EmbeddingCall> ParseEmbeddingCall(std::string_view body, const ModelLimit
     call.form = content != nullptr ? EmbeddingForm::kLlama : form;
     if (content != nullptr) call.field = "content";
     if (input == nullptr && content == nullptr)
-      fields.Bad("input", "it is missing; give a text, or a list of texts");
+      fields.Missing({"input", "content"}, "it is missing; give a text, or a list of texts");
     else
       ReadInputs(input != nullptr ? *input : *content, limits.vocabulary_size, fields, call);
     ReadEncoding(fields, call);

@@ -157,7 +157,8 @@ void ReadForeignFields(JsonFields& fields, bool chat, std::vector<std::string>& 
   const Place other = chat ? Place::kCompletions : Place::kChats;
   for (const ForeignField& field : kFields) {
     if (field.place == other) continue;
-    const Json* const value = fields.FindForeign(field.name, field.advice);
+    const Json* const value = fields.FindForeign(field.name, field.advice,
+                                                 field.treatment == kRefuse ? field.neutral : "");
     if (value == nullptr || field.treatment == kSilent || IsNeutral(*value, field.neutral))
       continue;
     if (field.treatment == kRefuse)

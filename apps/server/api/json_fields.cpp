@@ -2,6 +2,7 @@
 #include "server/api/json_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,26 +37,47 @@ FieldNotes* FieldNotes::OfThread() {
   return notes_of_thread;
 }
 
+FieldNote* FieldNotes::Find(std::string_view prefix, std::string_view name) {
+  const auto known = std::find_if(notes_.begin(), notes_.end(), [&](const FieldNote& note) {
+    return note.name == name && note.prefix == prefix;
+  });
+  return known == notes_.end() ? nullptr : &*known;
+}
+
 // A name that was only looked for may have a kind later.
 void FieldNotes::Add(FieldNote note) {
-  const auto known = std::find_if(notes_.begin(), notes_.end(),
-                                  [&note](const FieldNote& old) { return old.name == note.name; });
-  if (known == notes_.end())
+  FieldNote* const known = Find(note.prefix, note.name);
+  if (known == nullptr)
     notes_.push_back(std::move(note));
   else if (known->kind == Json::value_t::null && note.kind != Json::value_t::null)
     *known = std::move(note);
+  else if (known->words.empty())
+    known->words = std::move(note.words);
 }
 
-void JsonFields::Note(const Names& names, Json::value_t kind, double least, double most) const {
+void FieldNotes::Require(const std::string& prefix, std::string_view name) {
+  FieldNote* const note = Find(prefix, name);
+  if (note != nullptr && note->kind != Json::value_t::object) note->required = true;
+}
+
+bool FieldNotes::IsClosed(std::string_view prefix) const {
+  return std::find(closed_.begin(), closed_.end(), prefix) != closed_.end();
+}
+
+void JsonFields::Note(const Names& names, const FieldNote& note) const {
   FieldNotes* const notes = FieldNotes::OfThread();
-  if (notes == nullptr || !prefix_.empty()) return;
+  if (notes == nullptr) return;
   const std::string first(*names.begin());
-  for (const std::string_view name : names)
-    notes->Add({.name = std::string(name),
-                .kind = kind,
-                .least = least,
-                .most = most,
-                .same_as = name == first ? "" : first});
+  for (const std::string_view name : names) {
+    FieldNote own = note;
+    own.prefix = prefix_, own.name = name;
+    if (name != first) own.same_as = first;
+    notes->Add(std::move(own));
+  }
+}
+
+std::string JsonFields::JsonText(float value) {
+  return fmt::format("{}", value);
 }
 
 void JsonFields::Refuse(ApiError error) {
@@ -63,12 +85,20 @@ void JsonFields::Refuse(ApiError error) {
 }
 
 void JsonFields::Bad(std::string_view name, std::string_view why, std::string code) {
+  FieldNotes* const notes = FieldNotes::OfThread();
+  if (notes != nullptr && !object_.contains(name)) notes->Require(prefix_, name);
   Refuse(BadField(prefix_ + std::string(name), why, std::move(code)));
+}
+
+void JsonFields::Missing(const Names& names, std::string_view why) {
+  if (FieldNotes* const notes = FieldNotes::OfThread())
+    notes->AddChoice(std::vector<std::string>(names.begin(), names.end()));
+  Refuse(BadField(prefix_ + std::string(*names.begin()), why));
 }
 
 const Json* JsonFields::Find(std::string_view name) {
   known_.push_back(name);
-  Note(name, Json::value_t::null);
+  Note(name, {});
   if (failed()) return nullptr;
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
@@ -99,16 +129,32 @@ std::optional<double> JsonFields::ReadNumber(std::string_view name, double least
 }
 
 const Json* JsonFields::ReadKind(std::string_view name, Json::value_t kind) {
-  Note(name, kind);
+  static const Json empty = Json::object();
+  Note(name, {.kind = kind});
   const Json* const value = Find(name);
+  if (value == nullptr && kind == Json::value_t::object && FieldNotes::OfThread() != nullptr)
+    return &empty;
   if (value == nullptr || value->type() == kind) return value;
   Bad(name, fmt::format("{} {}", Shown(*value), Wanted(kind)));
   return nullptr;
 }
 
-const Json* JsonFields::FindForeign(std::string_view name, std::string_view about) {
-  if (FieldNotes* const notes = FieldNotes::OfThread(); notes != nullptr && prefix_.empty())
-    notes->Add({.name = std::string(name), .foreign = true, .about = std::string(about)});
+bool JsonFields::OneOf(std::string_view name, std::string_view noun,
+                       std::span<const std::string_view> words, std::string& out) {
+  Note(name, {.kind = Json::value_t::string, .words = {words.begin(), words.end()}});
+  std::string text;
+  if (!Text(name, text)) return false;
+  if (std::find(words.begin(), words.end(), text) == words.end())
+    Bad(name, fmt::format("'{}' is not {}; use {}", foretoken::Shown(text, 32), noun,
+                          fmt::join(words, ", ")));
+  else
+    out = std::move(text);
+  return !failed();
+}
+
+const Json* JsonFields::FindForeign(std::string_view name, std::string_view about,
+                                    std::string_view only) {
+  Note(name, {.foreign = true, .about = std::string(about), .only = std::string(only)});
   const Json* const value = Find(name);
   known_.pop_back();
   foreign_.push_back(name);
@@ -154,6 +200,7 @@ std::vector<std::string> JsonFields::Others() {
 }
 
 void JsonFields::Finish() {
+  if (FieldNotes* const notes = FieldNotes::OfThread()) notes->Close(prefix_);
   const std::vector<std::string> unknown = Unknown();
   const auto mistyped = std::find_if(unknown.begin(), unknown.end(),
                                      [this](const auto& name) { return !Nearest(name).empty(); });

@@ -24,16 +24,21 @@ using Json = nlohmann::json;
 
 // What a reader asks for under a name.
 struct FieldNote {
+  std::string prefix;  // of its object: "" for the body, "stream_options."
   std::string name;
   Json::value_t kind = Json::value_t::null;  // null: values of several kinds
   double least = 0, most = 0;                // of numbers
-  std::string same_as;                       // the name of the field of which this is another name
+  std::vector<std::string> words = {};       // the texts that it may be; empty: any
+  std::string otherwise = {};                // what holds without it, as JSON; "": not known
+  std::string same_as = {};                  // the field of which this is another name
+  bool required = false;                     // an object without it is refused
   bool foreign = false;                      // see FindForeign
-  std::string about;
+  std::string about = {}, only = {};
 };
 
-// While it lives, the thread's JsonFields without a prefix note in it what their readers ask for, each
-// name once. A document of a body is so made by its reader, from a body that is empty.
+// While it lives, the thread's JsonFields note in it what their readers ask for, each name of an
+// object once; objects that are absent are read as empty ones. So its reader makes a document of a
+// body, from a body that is empty.
 class FieldNotes {
  public:
   FieldNotes();
@@ -42,13 +47,26 @@ class FieldNotes {
   FieldNotes& operator=(const FieldNotes&) = delete;
 
   void Add(FieldNote note);
+  // The object has no other members.
+  void Close(const std::string& prefix) { closed_.push_back(prefix); }
+  // Fields of the body of which one must be there.
+  void AddChoice(std::vector<std::string> names) { choices_.push_back(std::move(names)); }
+  // Marks a field that must be there, unless it is not known, or it is an object.
+  void Require(const std::string& prefix, std::string_view name);
+
   const std::vector<FieldNote>& all() const { return notes_; }
+  const std::vector<std::vector<std::string>>& choices() const { return choices_; }
+  bool IsClosed(std::string_view prefix) const;
 
   static FieldNotes* OfThread();  // null: there are none
 
  private:
+  FieldNote* Find(std::string_view prefix, std::string_view name);
+
   FieldNotes* const outer_;
   std::vector<FieldNote> notes_;
+  std::vector<std::string> closed_;
+  std::vector<std::vector<std::string>> choices_;
 };
 
 class JsonFields {
@@ -81,8 +99,10 @@ class JsonFields {
   // `out`: T or optional<T>. True: the field was given.
   template <typename T>
   bool Integer(const Names& names, std::int64_t least, std::int64_t most, T& out) {
-    Note(names, Json::value_t::number_integer, static_cast<double>(least),
-         static_cast<double>(most));
+    Note(names, {.kind = Json::value_t::number_integer,
+                 .least = static_cast<double>(least),
+                 .most = static_cast<double>(most),
+                 .otherwise = JsonOf(out)});
     const auto value = Agreed<std::int64_t>(
         names, [&](std::string_view name) { return ReadInteger(name, least, most); });
     if (value) out = static_cast<int>(*value);
@@ -90,7 +110,10 @@ class JsonFields {
   }
   template <typename T>
   bool Number(const Names& names, double least, double most, T& out) {
-    Note(names, Json::value_t::number_float, least, most);
+    Note(names, {.kind = Json::value_t::number_float,
+                 .least = least,
+                 .most = most,
+                 .otherwise = JsonOf(out)});
     const auto value =
         Agreed<double>(names, [&](std::string_view name) { return ReadNumber(name, least, most); });
     if (value) out = static_cast<float>(*value);
@@ -98,12 +121,13 @@ class JsonFields {
   }
   template <typename T>
   bool Switch(std::string_view name, T& out) {
+    Note(name, {.kind = Json::value_t::boolean, .otherwise = JsonOf(out)});
     const Json* const value = ReadKind(name, Json::value_t::boolean);
     if (value != nullptr) out = value->get<bool>();
     return value != nullptr;
   }
   bool Text(const Names& names, std::string& out) {
-    Note(names, Json::value_t::string);
+    Note(names, {.kind = Json::value_t::string});
     const auto value = Agreed<std::string>(names, [&](std::string_view name) {
       const Json* const text = ReadKind(name, Json::value_t::string);
       return text != nullptr ? std::optional(text->get<std::string>()) : std::nullopt;
@@ -111,12 +135,18 @@ class JsonFields {
     if (value) out = *value;
     return value.has_value();
   }
+  // One of these texts. noun: for errors, "a form".
+  bool OneOf(std::string_view name, std::string_view noun, std::span<const std::string_view> words,
+             std::string& out);
+  // An error: one of these fields of the body must be there.
+  void Missing(const Names& names, std::string_view why);
   // Null if it is absent; an error if it has another type.
   const Json* Object(std::string_view name) { return ReadKind(name, Json::value_t::object); }
 
-  // A field of other servers: known, but not suggested for a mistyped name. about: what becomes of it,
-  // for documents.
-  const Json* FindForeign(std::string_view name, std::string_view about = {});
+  // A field of other servers: known, but not suggested for a mistyped name. For documents: what becomes
+  // of it, and the values that are not refused, as a JSON list ("": all).
+  const Json* FindForeign(std::string_view name, std::string_view about = {},
+                          std::string_view only = {});
   // Reports the first field that nobody asked for; of the first few, one whose name is near to a
   // known one.
   void Finish();
@@ -151,7 +181,19 @@ class JsonFields {
   std::string_view Nearest(const std::string& name) const;
   void BadName(const std::string& name);
   const Json* ReadKind(std::string_view name, Json::value_t kind);
-  void Note(const Names& names, Json::value_t kind, double least = 0, double most = 0) const;
+  void Note(const Names& names, const FieldNote& note) const;
+  // What holds if a field is absent; nothing where the reader has no value for that, or nobody notes it.
+  template <typename T>
+  static std::string JsonOf(const T& value) {
+    if (FieldNotes::OfThread() == nullptr) return {};
+    if constexpr (requires { value.has_value(); })
+      return value ? JsonText(*value) : std::string();
+    else
+      return JsonText(value);
+  }
+  static std::string JsonText(bool value) { return value ? "true" : "false"; }
+  static std::string JsonText(int value) { return std::to_string(value); }
+  static std::string JsonText(float value);
 
   const Json& object_;
   const std::string prefix_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "server/api/model_replies.h"
 #include "server/api/openai_replies.h"
 #include "server/api/reply_writer.h"
 

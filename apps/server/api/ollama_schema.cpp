@@ -142,7 +142,8 @@ class OllamaReader {
       JsonFields fields(*options, "options.", error_);
       for (const std::string_view name : kSameOptions)
         if (fields.Has(name)) Put(name, RawMember(body_, {"options", name}));
-      for (const std::string_view name : kIdleOptions) fields.Find(name);
+      for (const std::string_view name : kIdleOptions)
+        fields.FindForeign(name, "the start of the server has decided it");
       fields.Integer("num_predict", -2, 1 << 24, most);
       fields.Finish();
     }

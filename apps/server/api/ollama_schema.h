@@ -3,7 +3,7 @@
 // chats and completions, whose reader checks what they have in common.
 //
 // Pure functions of their arguments; any bytes may come in. Errors may have the names of OpenAI's
-// fields, which OllamaWriter turns into Ollama's.
+// fields, which InOwnNames turns into Ollama's.
 #pragma once
 
 #include <optional>

@@ -16,36 +16,23 @@
 namespace foretoken::server {
 namespace {
 
-// Names of fields as messages begin with them, and what Ollama calls them.
-constexpr std::pair<std::string_view, std::string_view> kOllamaNames[] = {
-    {"max_tokens", "options.num_predict"},
-    {"temperature", "options.temperature"},
-    {"top_k", "options.top_k"},
-    {"top_p", "options.top_p"},
-    {"min_p", "options.min_p"},
-    {"typical_p", "options.typical_p"},
-    {"seed", "options.seed"},
-    {"stop", "options.stop"},
-    {"repetition_penalty", "options.repeat_penalty"},
-    {"repeat_penalty", "options.repeat_penalty"},
-    {"repeat_last_n", "options.repeat_last_n"},
-    {"presence_penalty", "options.presence_penalty"},
-    {"frequency_penalty", "options.frequency_penalty"},
-    {"tfs_z", "options.tfs_z"},
-    {"mirostat", "options.mirostat"},
-    {"response_format", "format"}};
-
-std::string WithOllamaNames(std::string message, bool chat) {
-  const auto begins = [&message](std::string_view name) {
-    return message.size() > name.size() && message.starts_with(name) &&
-           std::string_view(":.[").find(message[name.size()]) != std::string_view::npos;
-  };
-  for (const auto& [name, own] : kOllamaNames)
-    if (begins(name)) return message.replace(0, name.size(), own);
-  constexpr std::string_view kMessages = "messages";
-  if (!chat && begins(kMessages)) return message.replace(0, kMessages.size(), "prompt");
-  return message;
-}
+constexpr OwnName kOllamaNames[] = {{"max_tokens", "options.num_predict"},
+                                    {"temperature", "options.temperature"},
+                                    {"top_k", "options.top_k"},
+                                    {"top_p", "options.top_p"},
+                                    {"min_p", "options.min_p"},
+                                    {"typical_p", "options.typical_p"},
+                                    {"seed", "options.seed"},
+                                    {"stop", "options.stop"},
+                                    {"repetition_penalty", "options.repeat_penalty"},
+                                    {"repeat_penalty", "options.repeat_penalty"},
+                                    {"repeat_last_n", "options.repeat_last_n"},
+                                    {"presence_penalty", "options.presence_penalty"},
+                                    {"frequency_penalty", "options.frequency_penalty"},
+                                    {"tfs_z", "options.tfs_z"},
+                                    {"mirostat", "options.mirostat"},
+                                    {"response_format", "format"},
+                                    {"messages", "prompt"}};  // the last of generations alone
 
 // Puts together what the parts of an answer say. Calls are given whole: one waits until the next
 // part that is none of its arguments, or the end.
@@ -137,10 +124,10 @@ class Ollama final : public ReplyWriter {
   }
   std::string Finish(const ReplyFrame&, const Usage&) override { return {}; }
   std::string Failure(const ApiError& error) override { return Refusal(error) + "\n"; }
-  std::string Refusal(const ApiError& error) override {
-    ApiError own = error;
-    own.message = WithOllamaNames(std::move(own.message), chat_);
-    return OllamaErrorJson(own);
+  std::string Refusal(const ApiError& error) override { return OllamaErrorJson(error); }
+  std::span<const OwnName> own_names() const override {
+    const std::span<const OwnName> names = kOllamaNames;
+    return chat_ ? names.first(names.size() - 1) : names;
   }
 
  private:
@@ -172,9 +159,8 @@ class Ollama final : public ReplyWriter {
   }
 
   std::vector<std::string> Notices(const ReplyFrame& frame, const Completion& completion) const {
-    std::vector<std::string> notices;
-    for (const auto* const list : {&frame.notices, &completion.notices})
-      for (const std::string& notice : *list) notices.push_back(WithOllamaNames(notice, chat_));
+    std::vector<std::string> notices = frame.notices;
+    notices.insert(notices.end(), completion.notices.begin(), completion.notices.end());
     if (answer_.lost()) notices.emplace_back("tool_calls: a call that is not whole is left out");
     return notices;
   }

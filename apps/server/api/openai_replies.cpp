@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "calls/thought.h"
-#include "draft/methods.h"
 #include "foretoken/catalogue.h"
 #include "server/api/stats_json.h"
 #include "server/net/sse.h"
@@ -236,22 +235,6 @@ Together Sum(std::span<const Choice> choices) {
   return sum;
 }
 
-OrderedJson DraftersJson(const DrafterCounts& drafters) {
-  OrderedJson json = OrderedJson::object();
-  for (const auto& [name, count] : drafters)
-    json[name] = {
-        {"rounds", count.rounds}, {"drafted", count.drafted}, {"accepted", count.accepted}};
-  return json;
-}
-
-void PutStats(OrderedJson& json, const SpeculationStats& stats) {
-  PutCounts(json, stats);
-  json["draft_ms"] = stats.draft_ms;
-  json["verify_ms"] = stats.verify_ms;
-  json["overhead_ms"] = stats.overhead_ms;
-  json["draft_prompt_ms"] = stats.draft_prompt_ms;
-}
-
 std::optional<double> Speedup(double plain_ms, double actual_ms) {
   if (!(plain_ms > 0) || !(actual_ms > 0)) return std::nullopt;
   return plain_ms / actual_ms;
@@ -282,8 +265,8 @@ OrderedJson RequestSpeculationJson(const ReplyFrame& frame, const Together& sum)
       {"lookahead", sum.controller.empty() ? frame.engine->controller : sum.controller},
       {"num_speculative_tokens", frame.num_speculative_tokens}};
   PutIfAny(json, "estimated_speedup", Speedup(sum.plain_ms, sum.actual_ms));
-  PutStats(json, sum.speculation);
-  json["drafters"] = DraftersJson(sum.drafters);
+  PutTimedCounts(json, sum.speculation);
+  json["drafters"] = DrafterCountsJson(sum.drafters);
   return json;
 }
 
@@ -425,39 +408,6 @@ OrderedJson PartChoice(const ReplyFrame& frame, int index, const std::string* te
   json["logprobs"] = nullptr;
   json["finish_reason"] = nullptr;
   return json;
-}
-
-OrderedJson MetaJson(const ModelSummary& model) {
-  return {{"architecture", model.architecture},
-          {"type", model.type},
-          {"parameters", model.parameters},
-          {"vocabulary_size", model.vocabulary_size},
-          {"context_size", model.context_size}};
-}
-
-// The names that requests and statistics use.
-OrderedJson DraftsJson(const EngineSummary& engine) {
-  OrderedJson drafts = OrderedJson::array();
-  for (const DrafterSummary& draft : engine.drafters) {
-    OrderedJson json = {{"name", draft.name}, {"method", draft.method}};
-    json.update(MetaJson(draft.model));
-    drafts.push_back(std::move(json));
-  }
-  return drafts;
-}
-
-OrderedJson JsonOf(const ServedModel& served) {
-  const EngineSummary& engine = *served.engine;
-  OrderedJson model = {{"id", served.name},
-                       {"object", "model"},
-                       {"created", served.created},
-                       {"owned_by", "foretoken"},
-                       {"aliases", served.aliases}};
-  model["meta"] = MetaJson(engine.target);
-  model["meta"]["chat_template"] = served.chats;
-  model["draft"] = engine.draft_model ? MetaJson(*engine.draft_model) : OrderedJson(nullptr);
-  model["drafts"] = DraftsJson(engine);
-  return model;
 }
 
 }  // namespace
@@ -615,14 +565,6 @@ std::string ErrorJson(const ApiError& error) {
                  {"code", NullIfEmpty(error.code)}}}});
 }
 
-std::string ModelJson(const ServedModel& model) {
-  return Dump(JsonOf(model));
-}
-
-std::string ModelsJson(const ServedModel& model) {
-  return Dump({{"object", "list"}, {"data", OrderedJson::array({JsonOf(model)})}});
-}
-
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece) {
   LongText text;
   text.Add("{\"tokens\":");
@@ -676,54 +618,6 @@ std::string HealthJson(bool draining, AsyncLoad load, const Overload& overload,
 
 std::string VersionJson() {
   return Dump({{"version", kVersion}});
-}
-
-namespace {
-
-// What a request may choose, with words for people.
-OrderedJson ChoicesJson(const EngineSummary& engine) {
-  OrderedJson methods = OrderedJson::array(), strategies = OrderedJson::array(),
-              controllers = OrderedJson::array();
-  for (const std::string& name : engine.methods) {
-    const DrafterInfo* const row = FindDrafter(DrafterOf(name));
-    OrderedJson method = {{"name", name}};
-    if (row != nullptr) method["help"] = row->help;
-    if (row != nullptr && !row->drafts_from.empty()) method["drafts_from"] = row->drafts_from;
-    methods.push_back(std::move(method));
-  }
-  for (const std::string& name : engine.strategies) {
-    const StrategyInfo* const row = FindStrategy(name);
-    strategies.push_back({{"name", name},
-                          {"help", row->help},
-                          {"lossless", row->lossless},
-                          {"same_text", row->same_text}});
-  }
-  for (const ControllerInfo* const row : AllControllers())
-    controllers.push_back({{"name", row->name}, {"help", row->help}});
-  return {{"methods", methods}, {"strategies", strategies}, {"controllers", controllers}};
-}
-
-}  // namespace
-
-std::string SpeculationJson(const SpeculationState& state) {
-  const EngineSummary& engine = *state.engine;
-  OrderedJson json = {
-      {"method", engine.method},         {"lookahead", engine.controller},
-      {"strategy", engine.strategy},     {"lossless", engine.lossless},
-      {"strategies", engine.strategies}, {"num_speculative_tokens", engine.num_speculative_tokens},
-      {"parallel", state.parallel},      {"running", state.load.running},
-      {"waiting", state.load.waiting},   {"draft_models", DraftsJson(engine)},
-      {"choices", ChoicesJson(engine)}};
-  PutIfAny(json, "estimated_speedup", state.recent_speedup);
-  if (state.plain_ms_per_token > 0) json["plain_ms_per_token"] = state.plain_ms_per_token;
-  // By rows, as `bench --json` has it.
-  for (const RowCost& cost : state.pass_costs)
-    json["verify_us"][std::to_string(cost.rows)] = cost.us;
-  OrderedJson totals = {{"requests", state.totals.requests}};
-  PutStats(totals, state.totals.speculation);
-  json["totals"] = std::move(totals);
-  json["drafters"] = DraftersJson(state.totals.drafters);
-  return Dump(json);
 }
 
 }  // namespace foretoken::server

@@ -105,17 +105,6 @@ std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage);
 
 std::string ErrorJson(const ApiError& error);
 
-// GET /v1/models and GET /v1/models/NAME.
-struct ServedModel {
-  std::string name;
-  std::vector<std::string> aliases;
-  std::int64_t created = 0;
-  const EngineSummary* engine = nullptr;
-  bool chats = false;  // it has a chat template
-};
-std::string ModelsJson(const ServedModel& model);
-std::string ModelJson(const ServedModel& model);
-
 // piece: null if pieces were not asked for.
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece);
 // {"name": text}
@@ -124,17 +113,5 @@ LongText NamedText(std::string_view name, std::string text);
 std::string HealthJson(bool draining, AsyncLoad load, const Overload& overload,
                        const Status& files);
 std::string VersionJson();
-
-// GET /v1/speculation.
-struct SpeculationState {
-  const EngineSummary* engine = nullptr;
-  Totals::Sum totals;
-  std::optional<double> recent_speedup;
-  double plain_ms_per_token = 0;  // 0: not known
-  std::vector<RowCost> pass_costs = {};
-  AsyncLoad load;
-  int parallel = 0;
-};
-std::string SpeculationJson(const SpeculationState& state);
 
 }  // namespace foretoken::server

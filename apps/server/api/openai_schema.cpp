@@ -2,10 +2,8 @@
 #include "server/api/openai_schema.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "foretoken/drafts.h"
@@ -110,24 +108,17 @@ class CallReader {
 
   // reasoning_format is llama.cpp's; the effort is a variable of templates that know it.
   void ReadReasoning() {
+    constexpr std::string_view kForms[] = {"auto", "deepseek", "deepseek-legacy", "none"};
+    constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
     std::string format = "auto", effort;
-    fields_.Text("reasoning_format", format);
-    if (format != "none" && format != "auto" && format != "deepseek" && format != "deepseek-legacy")
-      fields_.Bad("reasoning_format",
-                  fmt::format("'{}' is not a form; use auto, deepseek or none", Shown(format, 32)));
+    fields_.OneOf("reasoning_format", "a form", kForms, format);
     call_.divides_thoughts = format != "none";
     int budget = -1;  // none
     if (fields_.Integer({"thinking_budget_tokens", "thinking_token_budget"}, -1, kMaxTokens,
                         budget) &&
         budget >= 0)
       call_.thought_budget = budget;
-    if (!fields_.Text("reasoning_effort", effort)) return;
-    constexpr std::array<std::string_view, 6> kEfforts = {"none",   "minimal", "low",
-                                                          "medium", "high",    "xhigh"};
-    if (std::find(kEfforts.begin(), kEfforts.end(), effort) == kEfforts.end())
-      return fields_.Bad("reasoning_effort",
-                         fmt::format("'{}' is not an effort; use {}", Shown(effort, 32),
-                                     fmt::join(kEfforts, ", ")));
+    if (!fields_.OneOf("reasoning_effort", "an effort", kEfforts, effort)) return;
     effort_json_ = effort == "none" ? R"({"enable_thinking": false})"
                                     : fmt::format(R"({{"reasoning_effort": "{}"}})", effort);
   }
@@ -450,7 +441,7 @@ Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits&
   if (content && fields.Has("messages"))
     fields.Bad("messages", "a content is given too; keep one of them");
   if (!content && !fields.Has("messages"))
-    fields.Bad("content", "it is missing; give a text, or messages");
+    fields.Missing({"content", "prompt", "messages"}, "it is missing; give a text, or messages");
   fields.Switch("add_generation_prompt", call.add_generation_prompt);
   if (const Json* const tools = fields.Find("tools"); tools != nullptr) {
     if (!tools->is_array())

@@ -11,6 +11,7 @@
 #include "server/api/api_error.h"
 #include "server/api/long_text.h"
 #include "server/api/openai_replies.h"
+#include "server/api/own_names.h"
 
 namespace foretoken::server {
 
@@ -19,6 +20,10 @@ namespace foretoken::server {
 class ReplyWriter {
  public:
   virtual ~ReplyWriter() = default;
+
+  // What the client's API calls the fields of chats and completions. Errors and notices that the writer
+  // gets have these names.
+  virtual std::span<const OwnName> own_names() const { return {}; }
 
   // The body of a whole reply. n: choices of each prompt.
   virtual LongText Whole(const ReplyFrame& frame, std::span<const Choice> choices, int n) = 0;

@@ -16,25 +16,10 @@ namespace {
 using ResponseJson = nlohmann::ordered_json;
 using calls::AnswerPart;
 
-// The errors and notices of chats have names that a client of responses did not write.
-std::string WithResponseName(std::string text) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"messages", "input"},
-      {"max_tokens", "max_output_tokens"},
-      {"reasoning_effort", "reasoning.effort"},
-      {"response_format", "text.format"}};
-  for (const auto& [name, own] : kNames)
-    if (text == name || text.starts_with(std::string(name) + ":"))
-      return text.replace(0, name.size(), own);
-  return text;
-}
-
-ApiError WithResponseNames(ApiError error) {
-  if (error.code == "unknown_field") return error;  // a name of the client's
-  error.message = WithResponseName(std::move(error.message));
-  error.param = WithResponseName(std::move(error.param));
-  return error;
-}
+constexpr OwnName kNamesOfResponses[] = {{"messages", "input"},
+                                         {"max_tokens", "max_output_tokens"},
+                                         {"reasoning_effort", "reasoning.effort"},
+                                         {"response_format", "text.format"}};
 
 // The few codes that responses have for a failure.
 const char* ResponseErrorCode(const ApiError& error) {
@@ -90,6 +75,8 @@ class Responses final : public ReplyWriter {
  public:
   explicit Responses(ResponsesReply reply) : reply_(std::move(reply)) {}
 
+  std::span<const OwnName> own_names() const override { return kNamesOfResponses; }
+
   LongText Whole(const ReplyFrame& frame, std::span<const Choice> choices, int n) override {
     Start(frame);
     LongText text;
@@ -127,8 +114,7 @@ class Responses final : public ReplyWriter {
     EmitResponse(fmt::format("response.{}", status_).c_str(), EndedText(ResponseUsageJson(usage)));
     return TakeEvents();
   }
-  std::string Failure(const ApiError& failure) override {
-    const ApiError error = WithResponseNames(failure);
+  std::string Failure(const ApiError& error) override {
     status_ = "failed";
     error_ = {{"code", ResponseErrorCode(error)}, {"message", error.message}};
     const auto text_or_null = [](const std::string& text) {
@@ -141,9 +127,7 @@ class Responses final : public ReplyWriter {
     return TakeEvents();
   }
 
-  std::string Refusal(const ApiError& error) override {
-    return ErrorJson(WithResponseNames(error));
-  }
+  std::string Refusal(const ApiError& error) override { return ErrorJson(error); }
 
  private:
   void Start(const ReplyFrame& frame) {
@@ -268,8 +252,7 @@ class Responses final : public ReplyWriter {
     const bool ends = std::string_view(status_) != "in_progress";
     ResponseJson tail = {{"usage", usage}};
     if (ends && !notices_.empty())
-      for (const std::string& notice : notices_)
-        tail["notices"].push_back(WithResponseName(notice));
+      for (const std::string& notice : notices_) tail["notices"].push_back(notice);
     return "]," + OneLine(tail).substr(1);
   }
 

@@ -27,4 +27,20 @@ void PutCounts(nlohmann::ordered_json& object, const SpeculationStats& stats) {
   object["k_histogram"] = stats.k_histogram;
 }
 
+nlohmann::ordered_json DrafterCountsJson(const DrafterCounts& drafters) {
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [name, count] : drafters)
+    json[name] = {
+        {"rounds", count.rounds}, {"drafted", count.drafted}, {"accepted", count.accepted}};
+  return json;
+}
+
+void PutTimedCounts(nlohmann::ordered_json& json, const SpeculationStats& stats) {
+  PutCounts(json, stats);
+  json["draft_ms"] = stats.draft_ms;
+  json["verify_ms"] = stats.verify_ms;
+  json["overhead_ms"] = stats.overhead_ms;
+  json["draft_prompt_ms"] = stats.draft_prompt_ms;
+}
+
 }  // namespace foretoken::server

@@ -70,6 +70,16 @@ ApiError OfRequest(const Service& service, const Error& error, bool chat) {
   return OfEngine(error, chat);
 }
 
+ApiError NotTaken(const Error& error) {
+  if (error.code == ErrorCode::kStopped) return ShuttingDown();
+  if (error.code != ErrorCode::kBusy) return OfEngine(error, false);
+  return {.status = 429,
+          .message = error.message,
+          .type = "rate_limit_error",
+          .code = "queue_full",
+          .retry_after_s = 1};
+}
+
 Answer::Answer(Service& service, EventStream events, Setting setting)
     : service_(service),
       events_(std::move(events)),

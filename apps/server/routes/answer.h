@@ -23,6 +23,8 @@ namespace foretoken::server {
 ApiError OfEngine(const Error& error, bool chat);
 // Why a request ended before its choices did.
 ApiError OfRequest(const Service& service, const Error& error, bool chat);
+// Why the engine did not take a request.
+ApiError NotTaken(const Error& error);
 
 // For the thread of all connections. If it is destroyed before its end, it cancels what still runs.
 class Answer {
@@ -99,6 +101,8 @@ class GenerationReply : public LaterReply {
   void ReadNextTurn() noexcept;
   // The answer's failure, as one delivery. REQUIRES: there is no head yet.
   Delivery Refusal();
+  // In the names of the client's API.
+  ApiError Failure() const { return InOwnNames(answer_->failure(), writer_->own_names()); }
 
   Service& service_;
   const std::unique_ptr<Answer> answer_;

@@ -218,15 +218,6 @@ class EmbeddingReply final : public LaterReply {
     return {.head = Head(std::move(response)), .bytes = job_.refusal(*failure_), .ended = true};
   }
 
-  static ApiError NotTaken(const Error& error) {
-    if (error.code == ErrorCode::kStopped) return ShuttingDown();
-    if (error.code != ErrorCode::kBusy) return OfEngine(error, false);
-    ApiError busy = TooManyRequests();
-    busy.message = error.message;
-    busy.code = "queue_full";
-    return busy;
-  }
-
   Service& service_;
   const EmbeddingJob job_;
   InputTokens inputs_;

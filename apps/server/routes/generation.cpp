@@ -187,16 +187,6 @@ void LogPrompts(const GenerationCall& call, LogLine& line) {
     if (const auto* const text = std::get_if<std::string>(&prompt)) line.Add("prompt", *text);
 }
 
-ApiError NotTaken(const Error& error) {
-  if (error.code == ErrorCode::kBusy)
-    return {.status = 429,
-            .message = error.message,
-            .type = "rate_limit_error",
-            .code = "queue_full",
-            .retry_after_s = 1};
-  return error.code == ErrorCode::kStopped ? ShuttingDown() : OfEngine(error, false);
-}
-
 SubmitOptions OptionsOf(const Service& service, const Charges& charges, const GenerationCall& call,
                         std::chrono::steady_clock::time_point arrived) {
   SubmitOptions options{.arrived = arrived, .rounds = call.stream, .counter = charges.bytes};
@@ -254,7 +244,8 @@ std::shared_ptr<Conversation> ConversationOf(const Service& service, const Gener
 }
 
 // The error as a response; also written into the log line.
-HttpResponse Refused(const ApiError& error, ReplyWriter& writer, LogLine& line) {
+HttpResponse Refused(const ApiError& of_chat, ReplyWriter& writer, LogLine& line) {
+  const ApiError error = InOwnNames(of_chat, writer.own_names());
   line.Add("error", NameOf(error));
   if (!error.param.empty()) line.Add("param", error.param);
   HttpResponse response = ErrorResponse(error);
@@ -293,7 +284,8 @@ HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<Gener
   const int n_more = static_cast<int>(prepared->choices.size()) - 1;
   for (Quota::Share& share : request.charges->shares)
     if (!share.Grow(n_more)) return refuse(TooManyRequests());
-  frame.notices = std::move(call.notices);
+  for (std::string& notice : call.notices)
+    frame.notices.push_back(InOwnNames(std::move(notice), writer->own_names()));
   service.next_turns.GiveWay();
   auto events = service.requests.Submit(std::move(prepared->choices),
                                         OptionsOf(service, *request.charges, call, arrived));

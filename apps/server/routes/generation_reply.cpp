@@ -43,8 +43,9 @@ GenerationReply::GenerationReply(Service& service, std::unique_ptr<Answer> answe
 
 GenerationReply::~GenerationReply() {
   if (answer_->failed()) {
-    line_.Add("error", NameOf(answer_->failure()));
-    if (!answer_->failure().param.empty()) line_.Add("param", answer_->failure().param);
+    const ApiError error = Failure();
+    line_.Add("error", NameOf(error));
+    if (!error.param.empty()) line_.Add("param", error.param);
   } else if (answer_->ended()) {
     answer_->Describe(line_);
     ReadNextTurn();
@@ -75,9 +76,10 @@ HttpResponse GenerationReply::Head(HttpResponse head) {
 }
 
 Delivery GenerationReply::Refusal() {
-  HttpResponse response = ErrorResponse(answer_->failure());
+  const ApiError error = Failure();
+  HttpResponse response = ErrorResponse(error);
   response.body.clear();
-  std::string body = writer_->Refusal(answer_->failure());
+  std::string body = writer_->Refusal(error);
   return {.head = Head(std::move(response)), .bytes = std::move(body), .ended = true};
 }
 

@@ -150,22 +150,22 @@ extern const Route kLlamaCppCompletionRoute = {
     .refusal = LlamaCppErrorJson,
     .reads = [](const ModelLimits& limits) {
       std::string lacks = MissingField(ParseLlamaCppCompletion("{}", limits));
-      static_cast<void>(ParseCompletionCall("{}", limits));
+      static_cast<void>(ParseCompletionCall(R"({"prompt": ""})", limits));
       return lacks;
     }};
-extern const Route kInfillRoute = {.method = "POST",
-                                   .path = "/infill",
-                                   .about =
-                                       "llama.cpp's: the text between two others, of models that "
-                                       "have tokens for that",
-                                   .handle = Infill,
-                                   .refusal = LlamaCppErrorJson,
-                                   .reads = [](const ModelLimits& limits) {
-                                     std::string lacks =
-                                         MissingField(ParseLlamaCppInfill("{}", limits));
-                                     static_cast<void>(ParseCompletionCall("{}", limits));
-                                     return lacks;
-                                   }};
+extern const Route kInfillRoute = {
+    .method = "POST",
+    .path = "/infill",
+    .about =
+        "llama.cpp's: the text between two others, of models that "
+        "have tokens for that",
+    .handle = Infill,
+    .refusal = LlamaCppErrorJson,
+    .reads = [](const ModelLimits& limits) {
+      std::string lacks = MissingField(ParseLlamaCppInfill("{}", limits));
+      static_cast<void>(ParseCompletionCall(R"({"prompt": ""})", limits));
+      return lacks;
+    }};
 extern const Route kPropsRoute = {
     .method = "GET",
     .path = "/props",

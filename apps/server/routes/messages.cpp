@@ -18,9 +18,11 @@ HttpResponse Message(Service& service, const HttpRequest& request, LogLine& line
 HttpResponse CountTokens(Service& service, const HttpRequest& request, LogLine& line) {
   auto count = CountPrompt(service, ParseMessagesCall(request.body, service.limits, true));
   if (count) return {.body = fmt::format("{{\"input_tokens\":{}}}", *count)};
-  line.Add("error", NameOf(count.error()));
-  HttpResponse response = ErrorResponse(count.error());
-  response.body = AnthropicErrorJson(count.error());
+  const ApiError error = InOwnNames(count.error(), AnthropicWriter()->own_names());
+  line.Add("error", NameOf(error));
+  if (!error.param.empty()) line.Add("param", error.param);
+  HttpResponse response = ErrorResponse(error);
+  response.body = AnthropicErrorJson(error);
   return response;
 }
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/openai_replies.h"
+#include "server/api/model_replies.h"
 #include "server/router.h"
 #include "server/routes/routes.h"
 

@@ -1,55 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/openapi.cpp: a document of all paths, made from the table of routes and from what the
-// readers of their bodies ask for.
+// server/routes/openapi.cpp: the document is made from the table of routes and from what the readers of
+// their bodies ask for.
+#include "server/routes/openapi.h"
+
 #include <cctype>
 #include <string>
 #include <string_view>
 
 #include "foretoken/catalogue.h"
-#include "server/api/json_fields.h"
+#include "server/api/body_schema.h"
 #include "server/api/object_text.h"
+#include "server/api/openai_replies.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::server {
+
+extern const Route kChatCompletionsRoute;
+
 namespace {
 
-using DocumentJson = nlohmann::ordered_json;
+using DocumentJson = SchemaJson;
 
-// Null counts as absent.
-DocumentJson OrNull(const char* type) {
-  return {{"type", DocumentJson::array({type, "null"})}};
-}
-
-DocumentJson SchemaOf(const FieldNote& note) {
-  DocumentJson schema = DocumentJson::object();
-  using Kind = Json::value_t;
-  if (note.kind == Kind::boolean) schema = OrNull("boolean");
-  if (note.kind == Kind::string) schema = OrNull("string");
-  if (note.kind == Kind::object) schema = OrNull("object");
-  if (note.kind == Kind::number_float) schema = OrNull("number");
-  if (note.kind == Kind::number_integer) schema = OrNull("integer");
-  if (note.kind == Kind::number_float)
-    schema["minimum"] = note.least, schema["maximum"] = note.most;
-  if (note.kind == Kind::number_integer) {
-    schema["minimum"] = static_cast<std::int64_t>(note.least);
-    schema["maximum"] = static_cast<std::int64_t>(note.most);
-  }
-  if (!note.same_as.empty()) schema["description"] = "another name of " + note.same_as;
-  if (note.foreign)
-    schema["description"] = "a field of other servers: " +
-                            (note.about.empty() ? "accepted without effect" : note.about);
-  return schema;
-}
-
-DocumentJson BodySchema(const Route& route, const ModelLimits& limits) {
-  DocumentJson schema = {{"type", "object"}};
-  if (route.reads == nullptr) return schema;
+DocumentJson BodyReadBy(decltype(Route::reads) reads, const std::string& path,
+                        const ModelLimits& limits) {
+  const FieldNotes chats;
+  kChatCompletionsRoute.reads(limits);
   const FieldNotes notes;
-  const std::string lacks = route.reads(limits);
-  DocumentJson& properties = schema["properties"] = DocumentJson::object();
-  for (const FieldNote& note : notes.all()) properties[note.name] = SchemaOf(note);
-  if (properties.contains(lacks)) schema["required"] = DocumentJson::array({lacks});
+  reads(limits);
+  return BodySchema(path, notes, chats);
+}
+
+DocumentJson BodyOf(const Route& route, const ModelLimits& limits) {
+  if (route.reads == nullptr) return {{"type", "object"}};
+  DocumentJson body = BodyReadBy(route.reads, route.path, limits);
+  if (route.reads_too == nullptr) return body;
+  return {{"anyOf", DocumentJson::array(
+                        {std::move(body),
+                         BodyReadBy(route.reads_too, std::string(route.path) + "#chat", limits)})}};
+}
+
+// The schema of what an example is like: the types of its members, all of which are there.
+DocumentJson LikeThis(const DocumentJson& example) {
+  if (example.is_string()) return {{"type", "string"}};
+  if (example.is_number()) return {{"type", "integer"}};
+  if (!example.is_object()) return DocumentJson::object();
+  DocumentJson schema = {{"type", "object"}}, required = DocumentJson::array();
+  for (const auto& [name, value] : example.items()) {
+    schema["properties"][name] = LikeThis(value);
+    if (!value.is_null()) required.push_back(name);
+  }
+  schema["required"] = std::move(required);
   return schema;
+}
+
+// In the form of the route's API.
+DocumentJson ErrorOf(const Route& route) {
+  const auto refusal = route.refusal != nullptr ? route.refusal : ErrorJson;
+  DocumentJson error = {{"description", "an error, as JSON"}};
+  error["content"]["application/json"]["schema"] =
+      LikeThis(DocumentJson::parse(refusal({.message = "what: why; what to do"})));
+  return error;
 }
 
 // "/v1/models/*" is "/v1/models/{name}".
@@ -89,15 +99,21 @@ DocumentJson OperationJson(const Route& route, const ModelLimits& limits) {
         {{{"name", "name"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}}});
   if (route.method == std::string_view("POST") && !route.without_body) {
     json["requestBody"]["required"] = true;
-    json["requestBody"]["content"]["application/json"]["schema"] = BodySchema(route, limits);
+    json["requestBody"]["content"]["application/json"]["schema"] = BodyOf(route, limits);
   }
-  json["responses"] = {{"200", {{"description", "the answer"}}},
-                       {"default", {{"description", "an error, as JSON"}}}};
+  json["responses"] = {{"200", {{"description", "the answer"}}}, {"default", ErrorOf(route)}};
   if (route.open) json["security"] = DocumentJson::array();
   return json;
 }
 
-std::string DocumentOf(const ModelLimits& limits) {
+HttpResponse OpenApi(Service& service, const HttpRequest&, LogLine&) {
+  static const std::string document = OpenApiText(service.limits);
+  return {.body = document};
+}
+
+}  // namespace
+
+std::string OpenApiText(const ModelLimits& limits) {
   DocumentJson paths = DocumentJson::object();
   for (const Route* const route : Routes()) {
     std::string method = route->method;
@@ -110,19 +126,13 @@ std::string DocumentOf(const ModelLimits& limits) {
                              {"version", kVersion},
                              {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
                            {"paths", std::move(paths)}};
+  document["components"]["schemas"] = SharedForms(limits.vocabulary_size);
   document["components"]["securitySchemes"]["key"] = {{"type", "http"}, {"scheme", "bearer"}};
   // A server without keys needs none.
   document["security"] =
       DocumentJson::array({DocumentJson::object(), DocumentJson({{"key", DocumentJson::array()}})});
   return OneLine(document);
 }
-
-HttpResponse OpenApi(Service& service, const HttpRequest&, LogLine&) {
-  static const std::string document = DocumentOf(service.limits);
-  return {.body = document};
-}
-
-}  // namespace
 
 extern const Route kOpenApiRoute = {
     .method = "GET",

@@ -21,9 +21,11 @@ struct Route {
   bool always = false;  // answered even while the server refuses everything else
   // The body of an error before `handle` is asked. Null: OpenAI's.
   std::string (*refusal)(const ApiError& error) = nullptr;
-  // Reads an empty body of it, so that FieldNotes has its fields. Returns one that must be there, or
+  // Reads an empty body of it, so that FieldNotes has its fields. Returns the first that is missing, or
   // "". Null: it has no body, or one without fields.
   std::string (*reads)(const ModelLimits& limits) = nullptr;
+  // As `reads`, for bodies of another kind. Null: there is one kind.
+  std::string (*reads_too)(const ModelLimits& limits) = nullptr;
   bool without_body = false;  // of a POST that changes nothing: it need not say that it is JSON
 };
 

@@ -121,7 +121,7 @@ class Stream : public GenerationReply {
   // If the status has already left, the error is an event.
   Delivery Fail(Delivery delivery) {
     if (!has_head()) return Refusal();
-    delivery.bytes += writer_->Failure(answer_->failure());
+    delivery.bytes += writer_->Failure(Failure());
     delivery.ended = true;
     return delivery;
   }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "foretoken/cancellation.h"
+#include "server/api/json_fields.h"
 #include "server/api/json_member.h"
 #include "server/api/openai_replies.h"
 #include "server/router.h"
@@ -80,7 +81,8 @@ extern const Route kApplyTemplateRoute = {
         "`chat_template_kwargs` -> `prompt`, the text that the template writes",
     .handle = ApplyTemplate,
     .reads = [](const ModelLimits& limits) {
-      static_cast<void>(ParseTokenizeCall("{}", limits));
+      static_cast<void>(ParseTokenizeCall(R"({"content": ""})", limits));
+      if (FieldNotes* const notes = FieldNotes::OfThread()) notes->AddChoice({"messages"});
       return std::string("messages");
     }};
 

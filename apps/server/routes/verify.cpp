@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/api/json_fields.h"
 #include "server/router.h"
 #include "server/routes/generation.h"
 #include "server/routes/routes.h"
@@ -38,6 +39,12 @@ extern const Route kVerifyRoute = {
     .path = "/v1/verify",
     .about = "verifies a client's own drafts of a completion or a chat, below",
     .handle = Verify,
-    .reads = [](const ModelLimits& limits) { return MissingField(ParseVerifyCall("{}", limits)); }};
+    .reads = [](const ModelLimits& limits) { return MissingField(ParseVerifyCall("{}", limits)); },
+    .reads_too =
+        [](const ModelLimits& limits) {
+          std::string lacks = MissingField(ParseVerifyCall(R"({"messages": []})", limits));
+          if (FieldNotes* const notes = FieldNotes::OfThread()) notes->Require("", "messages");
+          return lacks;
+        }};
 
 }  // namespace foretoken::server
