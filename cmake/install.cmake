@@ -1,5 +1,6 @@
 # What `cmake --install` puts where: the programs, the bundled models, test vectors and the schema of settings files, and the library: headers, static archives, a CMake package
-# (find_package(foretoken), target foretoken::foretoken) and foretoken.pc. Everything may be moved to another prefix afterwards.
+# (find_package(foretoken), target foretoken::foretoken) and foretoken.pc; and the C interface: foretoken.h, libforetoken.so.1, the target
+# foretoken::shared and foretoken-c.pc. Everything may be moved to another prefix afterwards.
 # foretoken-train is a program only: libtorch never reaches what the library's users link.
 include(CMakePackageConfigHelpers)
 
@@ -28,6 +29,10 @@ endforeach()
 install(DIRECTORY include/foretoken DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS foretoken foretoken_settings ${libraries} EXPORT foretoken
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET foretoken_shared)
+  install(FILES include/foretoken.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(TARGETS foretoken_shared EXPORT foretoken LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 
 # What programs and editors read.
 install(FILES tests/vectors/verification.jsonl DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/vectors)
@@ -57,3 +62,7 @@ file(RELATIVE_PATH pc_includedir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_IN
 file(RELATIVE_PATH pc_datadir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_DATADIR})
 configure_file(cmake/foretoken.pc.in ${PROJECT_BINARY_DIR}/package/foretoken.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/foretoken.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET foretoken_shared)
+  configure_file(cmake/foretoken-c.pc.in ${PROJECT_BINARY_DIR}/package/foretoken-c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/package/foretoken-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

@@ -129,9 +129,8 @@ FORETOKEN_API foretoken_status foretoken_options_set(foretoken_options* options,
  * generated, stop_token_ids. Engine: end_tokens. Session: end_tokens. Errors: INVALID_ARGUMENT,
  * NOT_FOUND. */
 FORETOKEN_API foretoken_status foretoken_options_set_tokens(foretoken_options* options,
-                                                            const char* key,
-                                                            const int32_t* tokens, size_t count,
-                                                            foretoken_error** error);
+                                                            const char* key, const int32_t* tokens,
+                                                            size_t count, foretoken_error** error);
 /* The keys of a kind that foretoken_options_set accepts: number `index`, or NULL behind the last one;
  * valid for ever. Any thread. */
 FORETOKEN_API const char* foretoken_options_key(foretoken_kind kind, size_t index);
@@ -188,8 +187,8 @@ FORETOKEN_API foretoken_status foretoken_options_set_drafter(foretoken_options* 
  * token. text: prompt, generated tokens and drafts that are being verified, [count]. A pure function of
  * its arguments: it is called for drafts that are rejected later, in any order. It runs on the engine's
  * thread. Returns 0; anything else ends the request with FORETOKEN_CALLBACK. */
-typedef int32_t (*foretoken_processor)(void* user, const int32_t* text, size_t count,
-                                       float* logits, size_t vocabulary);
+typedef int32_t (*foretoken_processor)(void* user, const int32_t* text, size_t count, float* logits,
+                                       size_t vocabulary);
 /* Adds a processor to request, session or verification options; they run in the order of addition.
  * release(user), or NULL: called once when nothing has the processor any more, on any thread, also
  * where this function fails. Errors: INVALID_ARGUMENT. */
@@ -234,10 +233,9 @@ FORETOKEN_API foretoken_status foretoken_engine_info(const foretoken_engine* eng
  * parse_special: names of control tokens in the text are these tokens. */
 FORETOKEN_API foretoken_status foretoken_engine_tokenize(const foretoken_engine* engine,
                                                          const char* text, size_t size,
-                                                         int32_t add_special,
-                                                         int32_t parse_special, int32_t* tokens,
-                                                         size_t capacity, size_t* count,
-                                                         foretoken_error** error);
+                                                         int32_t add_special, int32_t parse_special,
+                                                         int32_t* tokens, size_t capacity,
+                                                         size_t* count, foretoken_error** error);
 /* Any thread: tokens [n] to text. special: control tokens by their names. The text may end within a
  * character. Errors: INVALID_ARGUMENT (an unknown token). */
 FORETOKEN_API foretoken_status foretoken_engine_detokenize(const foretoken_engine* engine,
@@ -422,8 +420,8 @@ typedef struct foretoken_verification_input {
   size_t struct_size;
   const int32_t* text; /* before the drafts, or its end; [text_count]; penalties look at it */
   size_t text_count;
-  size_t generated;    /* how many of its last tokens are output */
-  int64_t position;    /* of the first draft in the text; < 0: text_count */
+  size_t generated;      /* how many of its last tokens are output */
+  int64_t position;      /* of the first draft in the text; < 0: text_count */
   const int32_t* drafts; /* [draft_count], at most 64 */
   size_t draft_count;
   const float* draft_probabilities; /* [draft_count][vocabulary]; NULL: drafts are certain */
@@ -451,9 +449,10 @@ FORETOKEN_API foretoken_status foretoken_verification_create(const foretoken_opt
                                                              foretoken_error** error);
 /* Verifies drafts as an engine does. Errors: INVALID_ARGUMENT (tokens, rows or numbers that cannot be,
  * or what the strategy needs is missing), CALLBACK. */
-FORETOKEN_API foretoken_status foretoken_verification_run(
-    foretoken_verification* verification, const foretoken_verification_input* input,
-    foretoken_verified* verified, foretoken_error** error);
+FORETOKEN_API foretoken_status foretoken_verification_run(foretoken_verification* verification,
+                                                          const foretoken_verification_input* input,
+                                                          foretoken_verified* verified,
+                                                          foretoken_error** error);
 FORETOKEN_API void foretoken_verification_free(foretoken_verification* verification);
 
 /* ---- Scorer ---------------------------------------------------------------------------------- */
@@ -475,9 +474,8 @@ FORETOKEN_API foretoken_status foretoken_scorer_score(foretoken_scorer* scorer, 
 FORETOKEN_API size_t foretoken_scorer_length(const foretoken_scorer* scorer, int32_t sequence);
 /* Removes the tokens of a sequence from `length` on. Errors: INVALID_ARGUMENT, TOO_LARGE (a window or
  * a state has dropped what is needed; the sequence is empty then). */
-FORETOKEN_API foretoken_status foretoken_scorer_truncate(foretoken_scorer* scorer,
-                                                         int32_t sequence, size_t length,
-                                                         foretoken_error** error);
+FORETOKEN_API foretoken_status foretoken_scorer_truncate(foretoken_scorer* scorer, int32_t sequence,
+                                                         size_t length, foretoken_error** error);
 FORETOKEN_API void foretoken_scorer_close(foretoken_scorer* scorer);
 
 #ifdef __cplusplus

@@ -40,34 +40,36 @@ std::string Number(std::int64_t number) {
   return fmt::format("{}", number);
 }
 
-const EngineSummary& Of(const AsyncEngine& engine) {
+const EngineSummary& SummaryOf(const AsyncEngine& engine) {
   return engine.engine().summary();
 }
 
 constexpr std::array kInfoRows = {
-    InfoRow{"model", [](const AsyncEngine& e) { return Of(e).target.path; }},
-    InfoRow{"architecture", [](const AsyncEngine& e) { return Of(e).target.architecture; }},
+    InfoRow{"model", [](const AsyncEngine& e) { return SummaryOf(e).target.path; }},
+    InfoRow{"architecture", [](const AsyncEngine& e) { return SummaryOf(e).target.architecture; }},
     InfoRow{"vocabulary_size",
-            [](const AsyncEngine& e) { return Number(Of(e).target.vocabulary_size); }},
-    InfoRow{"context_size", [](const AsyncEngine& e) { return Number(Of(e).target.context_size); }},
+            [](const AsyncEngine& e) { return Number(SummaryOf(e).target.vocabulary_size); }},
+    InfoRow{"context_size",
+            [](const AsyncEngine& e) { return Number(SummaryOf(e).target.context_size); }},
     InfoRow{"embedding_size",
-            [](const AsyncEngine& e) { return Number(Of(e).target.embedding_size); }},
+            [](const AsyncEngine& e) { return Number(SummaryOf(e).target.embedding_size); }},
     InfoRow{"end_tokens",
             [](const AsyncEngine& e) {
-              return fmt::format("{}", fmt::join(Of(e).target.end_tokens, ","));
+              return fmt::format("{}", fmt::join(SummaryOf(e).target.end_tokens, ","));
             }},
-    InfoRow{"methods", [](const AsyncEngine& e) { return Joined(Of(e).methods); }},
-    InfoRow{"method", [](const AsyncEngine& e) { return Of(e).method; }},
-    InfoRow{"strategies", [](const AsyncEngine& e) { return Joined(Of(e).strategies); }},
-    InfoRow{"strategy", [](const AsyncEngine& e) { return Of(e).strategy; }},
-    InfoRow{"controller", [](const AsyncEngine& e) { return Of(e).controller; }},
+    InfoRow{"methods", [](const AsyncEngine& e) { return Joined(SummaryOf(e).methods); }},
+    InfoRow{"method", [](const AsyncEngine& e) { return SummaryOf(e).method; }},
+    InfoRow{"strategies", [](const AsyncEngine& e) { return Joined(SummaryOf(e).strategies); }},
+    InfoRow{"strategy", [](const AsyncEngine& e) { return SummaryOf(e).strategy; }},
+    InfoRow{"controller", [](const AsyncEngine& e) { return SummaryOf(e).controller; }},
     InfoRow{"num_speculative_tokens",
-            [](const AsyncEngine& e) { return Number(Of(e).num_speculative_tokens); }},
-    InfoRow{"max_sequences", [](const AsyncEngine& e) { return Number(Of(e).max_sequences); }},
-    InfoRow{"lossless", [](const AsyncEngine& e) { return Number(Of(e).lossless ? 1 : 0); }},
-    InfoRow{"threads", [](const AsyncEngine& e) { return Number(Of(e).threads); }},
-    InfoRow{"isa", [](const AsyncEngine& e) { return Of(e).isa; }},
-    InfoRow{"memory_bytes", [](const AsyncEngine& e) { return Number(Of(e).memory.All()); }},
+            [](const AsyncEngine& e) { return Number(SummaryOf(e).num_speculative_tokens); }},
+    InfoRow{"max_sequences",
+            [](const AsyncEngine& e) { return Number(SummaryOf(e).max_sequences); }},
+    InfoRow{"lossless", [](const AsyncEngine& e) { return Number(SummaryOf(e).lossless ? 1 : 0); }},
+    InfoRow{"threads", [](const AsyncEngine& e) { return Number(SummaryOf(e).threads); }},
+    InfoRow{"isa", [](const AsyncEngine& e) { return SummaryOf(e).isa; }},
+    InfoRow{"memory_bytes", [](const AsyncEngine& e) { return Number(SummaryOf(e).memory.All()); }},
     InfoRow{"running", [](const AsyncEngine& e) { return Number(e.load().running); }},
     InfoRow{"waiting", [](const AsyncEngine& e) { return Number(e.load().waiting); }},
 };

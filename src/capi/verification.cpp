@@ -20,7 +20,7 @@ namespace foretoken::capi {
 namespace {
 
 // Rows of the caller, none for NULL.
-TokenRows RowsOf(const float* first, std::size_t rows, std::size_t vocabulary) {
+TokenRows RowsAt(const float* first, std::size_t rows, std::size_t vocabulary) {
   if (first == nullptr) return {};
   return {first, static_cast<int>(rows), static_cast<int>(vocabulary),
           static_cast<std::int64_t>(vocabulary)};
@@ -56,9 +56,9 @@ VerificationInput InputOf(const foretoken_verification_input& in) {
   VerificationInput input{.text = ListOf(in.text, in.text_count),
                           .n_generated = static_cast<int>(in.generated),
                           .drafts = ListOf(in.drafts, n),
-                          .draft_probabilities = RowsOf(in.draft_probabilities, n, in.vocabulary),
-                          .draft_logits = RowsOf(in.draft_logits, n, in.vocabulary),
-                          .target_logits = RowsOf(in.target_logits, n + 1, in.vocabulary),
+                          .draft_probabilities = RowsAt(in.draft_probabilities, n, in.vocabulary),
+                          .draft_logits = RowsAt(in.draft_logits, n, in.vocabulary),
+                          .target_logits = RowsAt(in.target_logits, n + 1, in.vocabulary),
                           .uniforms = {.accept = ListOf(in.accept, n),
                                        .recover = ListOf(in.recover, n),
                                        .target = ListOf(in.target, n + 1)}};

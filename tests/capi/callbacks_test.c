@@ -49,7 +49,9 @@ static void End(void* user, int32_t sequence) {
   ++((Script*)user)->ends;
 }
 
-static void Release(void* user) { ++((Script*)user)->releases; }
+static void Release(void* user) {
+  ++((Script*)user)->releases;
+}
 
 static foretoken_drafter Functions(Script* script) {
   foretoken_drafter drafter;
@@ -138,7 +140,9 @@ static int32_t Forbid(void* user, const int32_t* text, size_t count, float* logi
   return ban->fails;
 }
 
-static void ReleaseBan(void* user) { ++((Ban*)user)->releases; }
+static void ReleaseBan(void* user) {
+  ++((Ban*)user)->releases;
+}
 
 static void AProcessorDecides(foretoken_engine* engine, int32_t first) {
   foretoken_options* request = Request("Once upon a time", "8");
@@ -155,8 +159,8 @@ static void AProcessorDecides(foretoken_engine* engine, int32_t first) {
   foretoken_result_free(result);
 
   ban.fails = 1;
-  FAILS(foretoken_engine_generate(engine, request, NULL, NULL, &result, &error),
-        FORETOKEN_CALLBACK, "", "processor");
+  FAILS(foretoken_engine_generate(engine, request, NULL, NULL, &result, &error), FORETOKEN_CALLBACK,
+        "", "processor");
   CHECK(result == NULL);
   OK(foretoken_engine_submit(engine, request, &stream, &error));
   OK(foretoken_stream_next(stream, -1, &event, &error));
@@ -219,8 +223,8 @@ static void ScorersScore(const char* model, const foretoken_result* result) {
   for (round = 0; round < 2; ++round) {
     const float* logits = NULL;
     size_t vocabulary = 0, stride = 0, best = 0, i;
-    OK(foretoken_scorer_score(scorer, 0, view->prompt_tokens + round * (n - 1),
-                              round == 0 ? n : 1, &logits, &vocabulary, &stride, &error));
+    OK(foretoken_scorer_score(scorer, 0, view->prompt_tokens + round * (n - 1), round == 0 ? n : 1,
+                              &logits, &vocabulary, &stride, &error));
     if (round == 0) logits += (n - 1) * stride;
     for (i = 1; i < vocabulary; ++i)
       if (logits[i] > logits[best]) best = i;

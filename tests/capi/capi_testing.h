@@ -12,37 +12,37 @@
 
 static int failures;
 
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);          \
-      ++failures;                                                                     \
-    }                                                                                 \
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                             \
+    }                                                                         \
   } while (0)
 
 /* A call that must succeed; the program ends if it does not. */
-#define OK(call)                                                                           \
-  do {                                                                                     \
-    foretoken_error* error = NULL;                                                         \
-    if ((call) != FORETOKEN_OK) {                                                          \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, foretoken_error_message(error));   \
-      exit(1);                                                                             \
-    }                                                                                      \
+#define OK(call)                                                                          \
+  do {                                                                                    \
+    foretoken_error* error = NULL;                                                        \
+    if ((call) != FORETOKEN_OK) {                                                         \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, foretoken_error_message(error)); \
+      exit(1);                                                                            \
+    }                                                                                     \
   } while (0)
 
 /* A call that must fail with this code and field, and with a text that has `part`. */
-#define FAILS(call, wanted_code, wanted_field, part)                                             \
-  do {                                                                                           \
-    foretoken_error* error = NULL;                                                               \
-    const foretoken_status status = (call);                                                      \
-    if (status != (wanted_code) || foretoken_error_code(error) != status ||                      \
-        strcmp(foretoken_error_field(error), wanted_field) != 0 ||                               \
-        strstr(foretoken_error_message(error), part) == NULL) {                                  \
-      fprintf(stderr, "%s:%d: code %d, field '%s', '%s'\n", __FILE__, __LINE__, (int)status,      \
-              foretoken_error_field(error), foretoken_error_message(error));                     \
-      ++failures;                                                                                \
-    }                                                                                            \
-    foretoken_error_free(error);                                                                 \
+#define FAILS(call, wanted_code, wanted_field, part)                                         \
+  do {                                                                                       \
+    foretoken_error* error = NULL;                                                           \
+    const foretoken_status status = (call);                                                  \
+    if (status != (wanted_code) || foretoken_error_code(error) != status ||                  \
+        strcmp(foretoken_error_field(error), wanted_field) != 0 ||                           \
+        strstr(foretoken_error_message(error), part) == NULL) {                              \
+      fprintf(stderr, "%s:%d: code %d, field '%s', '%s'\n", __FILE__, __LINE__, (int)status, \
+              foretoken_error_field(error), foretoken_error_message(error));                 \
+      ++failures;                                                                            \
+    }                                                                                        \
+    foretoken_error_free(error);                                                             \
   } while (0)
 
 static void Set(foretoken_options* options, const char* key, const char* value) {

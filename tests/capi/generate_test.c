@@ -91,8 +91,8 @@ static void ACallbackEndsARequest(foretoken_engine* engine) {
   CHECK(foretoken_result_get(result)->token_count < 60);
   foretoken_result_free(result);
   seen.answer = -1;
-  FAILS(foretoken_engine_generate(engine, request, See, &seen, &result, &error),
-        FORETOKEN_CALLBACK, "", "on_event");
+  FAILS(foretoken_engine_generate(engine, request, See, &seen, &result, &error), FORETOKEN_CALLBACK,
+        "", "on_event");
   CHECK(result == NULL);
   foretoken_options_free(request);
 }

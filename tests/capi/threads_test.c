@@ -54,8 +54,7 @@ static void* RunWithoutEnd(void* user) {
   foretoken_result* result = NULL;
   Set(request, "ignore_eos", "true");
   do {
-    client->status =
-        foretoken_engine_generate(client->engine, request, NULL, NULL, &result, NULL);
+    client->status = foretoken_engine_generate(client->engine, request, NULL, NULL, &result, NULL);
     foretoken_result_free(result);
   } while (client->status == FORETOKEN_OK);
   foretoken_options_free(request);
@@ -84,8 +83,7 @@ static void ClosedWhileRequestsRun(const char* model) {
   OK(foretoken_engine_stop(client.engine, &error));
   pthread_join(thread, NULL);
   CHECK(client.status == FORETOKEN_STOPPED);
-  FAILS(foretoken_engine_submit(client.engine, request, &late, &error), FORETOKEN_STOPPED, "",
-        ":");
+  FAILS(foretoken_engine_submit(client.engine, request, &late, &error), FORETOKEN_STOPPED, "", ":");
   CHECK(late == NULL);
   foretoken_engine_close(client.engine);
   while (status == FORETOKEN_OK && !foretoken_stream_ended(stream))

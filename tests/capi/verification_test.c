@@ -70,8 +70,13 @@ static int32_t Whole(const char* line, const char* name) {
 }
 
 static foretoken_verification* Create(const char* line, size_t vocabulary) {
-  static const char* const kKeys[] = {"acceptance_threshold", "skip_sample_adjustment",
-                                      "relaxed_top_n", "temperature", "top_k", "top_p", "min_p",
+  static const char* const kKeys[] = {"acceptance_threshold",
+                                      "skip_sample_adjustment",
+                                      "relaxed_top_n",
+                                      "temperature",
+                                      "top_k",
+                                      "top_p",
+                                      "min_p",
                                       "presence_penalty"};
   foretoken_options* options = Options(FORETOKEN_VERIFICATION);
   foretoken_verification* verification = NULL;
@@ -135,12 +140,12 @@ static void WrongInputIsRefused(void) {
   foretoken_verification_input input;
   foretoken_verified verified = {0, 0, 0, 0, 0};
   memset(&input, 0, sizeof(input));
-  FAILS(foretoken_verification_create(options, &verification, &error), FORETOKEN_INVALID_ARGUMENT, "",
-        "vocabulary size: 0");
+  FAILS(foretoken_verification_create(options, &verification, &error), FORETOKEN_INVALID_ARGUMENT,
+        "", "vocabulary size: 0");
   Set(options, "vocabulary_size", "4");
   OK(foretoken_verification_create(options, &verification, &error));
-#define REFUSED(field, part)                                                        \
-  FAILS(foretoken_verification_run(verification, &input, &verified, &error),        \
+#define REFUSED(field, part)                                                 \
+  FAILS(foretoken_verification_run(verification, &input, &verified, &error), \
         FORETOKEN_INVALID_ARGUMENT, field, part)
   REFUSED("struct_size", "sizeof");
   verified.struct_size = sizeof(verified);
@@ -169,8 +174,8 @@ static void WrongInputIsRefused(void) {
   foretoken_verification_free(verification);
   OK(foretoken_options_add_processor(options, Fail, NULL, NULL, &error));
   OK(foretoken_verification_create(options, &verification, &error));
-  FAILS(foretoken_verification_run(verification, &input, &verified, &error), FORETOKEN_CALLBACK,
-        "", "processor");
+  FAILS(foretoken_verification_run(verification, &input, &verified, &error), FORETOKEN_CALLBACK, "",
+        "processor");
   foretoken_verification_free(verification);
   foretoken_options_free(options);
 }
