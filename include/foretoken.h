@@ -6,8 +6,8 @@
  * Errors. A function that can fail returns a status: FORETOKEN_OK, or the reason. Its last argument
  * is `error`: NULL, or the address of a pointer that gets the code, the field and a text. The caller
  * frees it with foretoken_error_free. After success it is set to NULL, so a value need not be set
- * before a call, and an error that is still wanted must be moved elsewhere. No C++ exception and no
- * signal of the library reaches the caller. What a failing function was to make is set to NULL or 0.
+ * before a call, and an error that is still wanted must be moved elsewhere. No C++ exception
+ * reaches the caller. What a failing function was to make is set to NULL or 0.
  * NULL where an object is required gives FORETOKEN_INVALID_ARGUMENT; functions without a status give
  * NULL or 0 then. Each function named _free or _close accepts NULL.
  *
@@ -24,7 +24,8 @@
  * Threads. An object is used by one thread at a time, unless a function says "any thread". Different
  * objects are independent. Engines have a thread of their own, which calls the callbacks of drafters
  * and processors. A callback returns: it must not throw, jump out of the call, or call functions of the
- * engine that calls it, except foretoken_proposal_ ones.
+ * engine that calls it, except foretoken_proposal_ ones. A thread must not be cancelled
+ * (pthread_cancel) inside of a function.
  *
  * Structures that the caller fills begin with struct_size = sizeof(the structure), and the rest is
  * zero where nothing is said: a later library reads no more of them than a program knew. Structures
@@ -67,6 +68,12 @@ typedef struct foretoken_proposal foretoken_proposal;
 FORETOKEN_API const char* foretoken_version(void);
 /* FORETOKEN_ABI_VERSION of the library; a program needs at least that of its header. Any thread. */
 FORETOKEN_API int32_t foretoken_abi_version(void);
+
+/* Model files are mapped into memory. When one is cut off while it is mapped, the system sends SIGBUS; the
+ * library's handler, set when the first file is mapped, turns that into an error (FORETOKEN_IO) and gives
+ * all other SIGBUS to the handler before it. 0: files that are mapped from now on have no such handler. Any
+ * thread. */
+FORETOKEN_API void foretoken_catch_bus_errors(int32_t on);
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -177,7 +184,7 @@ FORETOKEN_API int32_t foretoken_proposal_draw(foretoken_proposal* proposal,
                                               const float* probabilities, size_t vocabulary);
 
 /* Gives engine or session options a drafter of the caller. Engine: its name is a method, and the
- * default one. `drafter` is copied; release is also called where this function fails. Each set of
+ * default one. `drafter` is copied; release is also called where this function fails, except for a struct_size that is too small. Each set of
  * options with the drafter may serve one open engine or session at a time. Errors: INVALID_ARGUMENT. */
 FORETOKEN_API foretoken_status foretoken_options_set_drafter(foretoken_options* options,
                                                              const foretoken_drafter* drafter,
@@ -316,7 +323,7 @@ FORETOKEN_API foretoken_status foretoken_engine_generate(foretoken_engine* engin
                                                          foretoken_result** result,
                                                          foretoken_error** error);
 
-/* What a request gave. All lists live as long as the result. */
+/* What a request gave. All lists live as long as the result, and may be NULL where they are empty. */
 typedef struct foretoken_result_view {
   const char* text; /* valid UTF-8, without the stop string */
   size_t text_size; /* bytes */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "foretoken.h"
 #include "foretoken/catalogue.h"
+#include "foretoken/options.h"
 
 extern "C" {
 
@@ -10,6 +11,10 @@ const char* foretoken_version(void) {
 
 int32_t foretoken_abi_version(void) {
   return FORETOKEN_ABI_VERSION;
+}
+
+void foretoken_catch_bus_errors(int32_t on) {
+  foretoken::CatchBusErrors(on != 0);
 }
 
 }  // extern "C"

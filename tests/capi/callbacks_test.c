@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* callbacks_test TARGET: drafters and logits processors that are functions of the caller, in engines,
+/* callbacks_test TARGET DRAFT: drafters and logits processors that are functions of the caller, in engines,
  * sessions and verifications. */
 #include "capi_testing.h"
 
@@ -212,6 +212,33 @@ static void SessionsDraft(const Script* known) {
   CHECK(script.begins == 1 && script.releases == 1);
 }
 
+/* A draft model's distributions are rows that sum to 1 and have the drafts' own probabilities. */
+static void AModelDrafts(const char* model, const foretoken_result* result) {
+  foretoken_options* options = Options(FORETOKEN_SESSION);
+  foretoken_session* session = NULL;
+  const foretoken_drafts* drafts = NULL;
+  const foretoken_result_view* view = foretoken_result_get(result);
+  size_t i, j;
+  Set(options, "drafter", "model");
+  Set(options, "model", model);
+  Set(options, "threads", "1");
+  Set(options, "repack_cache", "off");
+  Set(options, "seed", "3");
+  OK(foretoken_session_open(options, &session, &error));
+  OK(foretoken_session_begin(session, view->prompt_tokens, view->prompt_token_count, &error));
+  OK(foretoken_session_propose(session, 5, 1, &drafts, &error));
+  CHECK(drafts->count == 5 && drafts->distributions != NULL && drafts->probabilities != NULL);
+  for (i = 0; i < drafts->count; ++i) {
+    const float* row = drafts->distributions + i * drafts->vocabulary;
+    double sum = 0;
+    for (j = 0; j < drafts->vocabulary; ++j) sum += row[j];
+    CHECK(sum > 0.999 && sum < 1.001);
+    CHECK(row[drafts->tokens[i]] == drafts->probabilities[i]);
+  }
+  foretoken_session_close(session);
+  foretoken_options_free(options);
+}
+
 /* The scorer's best token behind the prompt is the greedy text's first one, and again after a removal. */
 static void ScorersScore(const char* model, const foretoken_result* result) {
   const foretoken_result_view* view = foretoken_result_get(result);
@@ -243,7 +270,7 @@ int main(int argc, char** argv) {
   Script script;
   foretoken_engine* engine;
   foretoken_result* result;
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   memset(&script, 0, sizeof(script));
   engine = Plain(argv[1]);
   result = Run(engine);
@@ -254,6 +281,7 @@ int main(int argc, char** argv) {
   foretoken_engine_close(engine);
   ADrafterIsFollowed(argv[1], &script);
   SessionsDraft(&script);
+  AModelDrafts(argv[2], result);
   script.fails = 1;
   script.begins = script.ends = script.releases = 0;
   ADrafterIsFollowed(argv[1], &script);

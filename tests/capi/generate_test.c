@@ -124,6 +124,45 @@ static void AStreamIsReadAndCancelled(foretoken_engine* engine) {
   foretoken_options_free(request);
 }
 
+/* Runs a request with one more option; the caller frees the result. */
+static foretoken_result* With(foretoken_engine* engine, const char* key, const char* value) {
+  foretoken_options* request = Request("Once upon a time", "40");
+  foretoken_result* result = NULL;
+  Set(request, key, value);
+  OK(foretoken_engine_generate(engine, request, NULL, NULL, &result, &error));
+  foretoken_options_free(request);
+  return result;
+}
+
+static void OptionsAreFollowed(foretoken_engine* engine) {
+  foretoken_options* request = Request("Once upon a time", "0");
+  const foretoken_result_view* view;
+  const int32_t prompt[3] = {1, 647, 540};
+  char size[16];
+  size_t count = 0;
+  foretoken_result* result = With(engine, "stop", "Lily");
+  view = foretoken_result_get(result);
+  CHECK(strcmp(view->finish_reason, "stop") == 0 && strstr(view->text, "Lily") == NULL);
+  foretoken_result_free(result);
+  result = With(engine, "json_schema", "{\"enum\": [\"red\", \"blue\"]}");
+  view = foretoken_result_get(result);
+  CHECK(strcmp(view->text, "\"red\"") == 0 || strcmp(view->text, "\"blue\"") == 0);
+  foretoken_result_free(result);
+
+  Set(request, "embedding", "mean");
+  OK(foretoken_options_set_tokens(request, "prompt_tokens", prompt, 3, &error));
+  OK(foretoken_engine_generate(engine, request, NULL, NULL, &result, &error));
+  OK(foretoken_engine_info(engine, "embedding_size", size, sizeof(size), &count, &error));
+  view = foretoken_result_get(result);
+  CHECK(view->embedding_count == (size_t)atoi(size) && view->embedding_count > 0);
+  CHECK(view->prompt_token_count == 3 && memcmp(view->prompt_tokens, prompt, sizeof(prompt)) == 0);
+  foretoken_result_free(result);
+  Set(request, "deadline_ms", "0");
+  FAILS(foretoken_engine_generate(engine, request, NULL, NULL, &result, &error), FORETOKEN_DEADLINE,
+        "", ":");
+  foretoken_options_free(request);
+}
+
 static void TextsBecomeTokensAndBack(foretoken_engine* engine) {
   int32_t tokens[16];
   char text[64];
@@ -180,6 +219,7 @@ int main(int argc, char** argv) {
   TextsAreThoseOfTheEngine(plain, drafting, argv[3]);
   ACallbackEndsARequest(drafting);
   AStreamIsReadAndCancelled(plain);
+  OptionsAreFollowed(plain);
   TextsBecomeTokensAndBack(plain);
   ConversationsAreWritten(plain);
   foretoken_engine_close(plain);
