@@ -7,9 +7,9 @@
  * is `error`: NULL, or the address of a pointer that gets the code, the field and a text. The caller
  * frees it with foretoken_error_free. After success it is set to NULL, so a value need not be set
  * before a call, and an error that is still wanted must be moved elsewhere. No C++ exception
- * reaches the caller. What a failing function was to make is set to NULL or 0.
- * NULL where an object is required gives FORETOKEN_INVALID_ARGUMENT; functions without a status give
- * NULL or 0 then. Each function named _free or _close accepts NULL.
+ * reaches the caller. An object that a failing function was to make is NULL. NULL where an object is
+ * required gives FORETOKEN_INVALID_ARGUMENT; functions without a status give NULL or 0 then. Each
+ * function named _free or _close accepts NULL.
  *
  * Texts are UTF-8: bytes and their number, which need not end with a NUL. Names and keys that go in are
  * C strings. Texts that come out end with a NUL, which their size does not count.
@@ -378,7 +378,7 @@ FORETOKEN_API foretoken_status foretoken_chat_tokens(const foretoken_chat* chat,
                                                      const foretoken_options* options,
                                                      int32_t* tokens, size_t capacity,
                                                      size_t* count, foretoken_error** error);
-/* The same as text, for people: text that looks like a control token cannot be told from one. */
+/* Any thread, likewise: the prompt as text, for people; text that looks like a control token cannot be told from one. */
 FORETOKEN_API foretoken_status foretoken_chat_text(const foretoken_chat* chat,
                                                    const foretoken_engine* engine,
                                                    const foretoken_options* options, char* text,

@@ -171,7 +171,7 @@ constexpr std::array kRequestRows = {Sets < [](Options & o) -> auto& {return o.r
 }
 ;
 
-// Of requests, sessions and verifications.
+// For requests, sessions and verifications.
 constexpr std::array kNoiseRows = {Sets < [](Options & o) -> auto& {return o.request.seed;
 }
 > ("seed"), Sets < [](Options& o) -> auto& {

@@ -15,7 +15,7 @@
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 
-// Those of all kinds; each kind reads its own.
+// Has the options of all kinds; each kind reads its own.
 struct foretoken_options {
   foretoken_kind kind = FORETOKEN_ENGINE;
   // Engine, and the settings of speculation of a verification.
@@ -40,7 +40,7 @@ namespace foretoken::capi {
 // Sets one option by its key. Errors: kNotFound (no such key), kInvalidArgument, with the key.
 [[nodiscard]] Status SetOption(foretoken_options& options, std::string_view key,
                                std::string_view text);
-// The same for a list of tokens.
+// Sets one that is a list of tokens.
 [[nodiscard]] Status SetTokens(foretoken_options& options, std::string_view key,
                                std::span<const std::int32_t> tokens);
 // The key of this number, which ends with a NUL; behind the last one a view of nothing.
