@@ -2,7 +2,7 @@
 /* generate_test TARGET DRAFT EXPECTED: requests through the C interface give the tokens and
  * log-probabilities of the C++ engine. Each line of EXPECTED, which expected.cpp prints, is a request:
  * "plain|drafted TEMPERATURE SEED N", then N times "token logprob". */
-#include "capi_testing.h"
+#include "gate_testing.h"
 
 typedef struct Seen {
   char text[4096];
@@ -10,6 +10,7 @@ typedef struct Seen {
   int32_t tokens[256];
   size_t token_count;
   size_t drafted, accepted, rejected;
+  Gate* gate;     /* opened with the first tokens; or NULL */
   int32_t answer; /* what the callback returns after the first tokens */
 } Seen;
 
@@ -26,6 +27,7 @@ static int32_t See(void* user, const foretoken_event* event) {
   }
   seen->drafted += (size_t)event->drafted;
   seen->rejected += event->rejected_count;
+  if (seen->gate != NULL && event->token_count > 0) OpenGate(seen->gate);
   return event->token_count > 0 ? seen->answer : 0;
 }
 
@@ -80,21 +82,33 @@ static void TextsAreThoseOfTheEngine(foretoken_engine* plain, foretoken_engine* 
   if (file != NULL) fclose(file);
 }
 
+/* The first token passes; the others wait for the callback, and then take their time. */
 static void ACallbackEndsARequest(foretoken_engine* engine) {
-  foretoken_options* request = Request("Once upon a time", "60");
-  foretoken_result* result = NULL;
-  Seen seen;
-  memset(&seen, 0, sizeof(seen));
-  seen.answer = 1;
-  OK(foretoken_engine_generate(engine, request, See, &seen, &result, &error));
-  CHECK(strcmp(foretoken_result_get(result)->finish_reason, "cancelled") == 0);
-  CHECK(foretoken_result_get(result)->token_count < 60);
-  foretoken_result_free(result);
-  seen.answer = -1;
-  FAILS(foretoken_engine_generate(engine, request, See, &seen, &result, &error), FORETOKEN_CALLBACK,
-        "", "on_event");
-  CHECK(result == NULL);
-  foretoken_options_free(request);
+  int32_t answer;
+  for (answer = 1; answer >= -1; answer -= 2) {
+    foretoken_options* request = Request("Once upon a time", "200");
+    foretoken_result* result = NULL;
+    Seen seen;
+    Gate gate;
+    MakeGate(&gate);
+    gate.free_calls = 1;
+    gate.slow_ms = 20;
+    memset(&seen, 0, sizeof(seen));
+    seen.gate = &gate;
+    seen.answer = answer;
+    Hold(request, &gate);
+    if (answer > 0) {
+      OK(foretoken_engine_generate(engine, request, See, &seen, &result, &error));
+      CHECK(strcmp(foretoken_result_get(result)->finish_reason, "cancelled") == 0);
+      CHECK(foretoken_result_get(result)->token_count < 200);
+    } else {
+      FAILS(foretoken_engine_generate(engine, request, See, &seen, &result, &error),
+            FORETOKEN_CALLBACK, "", "on_event");
+      CHECK(result == NULL);
+    }
+    foretoken_result_free(result);
+    foretoken_options_free(request);
+  }
 }
 
 static void AStreamIsReadAndCancelled(foretoken_engine* engine) {
@@ -103,13 +117,19 @@ static void AStreamIsReadAndCancelled(foretoken_engine* engine) {
   foretoken_result* result = NULL;
   const foretoken_event* event = NULL;
   size_t tokens = 0;
+  Gate gate;
+  MakeGate(&gate);
+  Hold(request, &gate);
   OK(foretoken_engine_submit(engine, request, &stream, &error));
   FAILS(foretoken_stream_result(stream, &result, &error), FORETOKEN_INVALID_ARGUMENT, "stream",
         "to its end");
   OK(foretoken_stream_next(stream, -1, &event, &error));
   CHECK(event != NULL && event->kind == FORETOKEN_EVENT_BEGUN);
   CHECK(foretoken_stream_ended(stream) == 0);
+  OK(foretoken_stream_next(stream, 0, &event, &error));
+  CHECK(event == NULL || event->token_count == 0);
   foretoken_stream_cancel(stream);
+  OpenGate(&gate);
   do {
     OK(foretoken_stream_next(stream, -1, &event, &error));
     if (event != NULL) tokens += event->token_count;
@@ -217,7 +237,7 @@ int main(int argc, char** argv) {
   Set(options, "num-speculative-tokens", "4");
   drafting = Open(options);
   TextsAreThoseOfTheEngine(plain, drafting, argv[3]);
-  ACallbackEndsARequest(drafting);
+  ACallbackEndsARequest(plain);
   AStreamIsReadAndCancelled(plain);
   OptionsAreFollowed(plain);
   TextsBecomeTokensAndBack(plain);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads_test TARGET: two engines in two threads, and engines that are stopped and closed while requests
  * run. */
-#define _POSIX_C_SOURCE 200809L
-#include <pthread.h>
-
-#include "capi_testing.h"
+#include "gate_testing.h"
 
 typedef struct Job {
   const char* model;
@@ -70,6 +67,9 @@ static void ClosedWhileRequestsRun(const char* model) {
   foretoken_status status = FORETOKEN_OK;
   Client client;
   pthread_t thread;
+  Gate gate;
+  MakeGate(&gate);
+  Hold(request, &gate);
   Set(options, "speculative_method", "none");
   Set(options, "max_sequences", "2");
   client.engine = Open(options);
@@ -81,6 +81,7 @@ static void ClosedWhileRequestsRun(const char* model) {
   FAILS(foretoken_engine_wait_idle(client.engine, 0, &error), FORETOKEN_DEADLINE, "timeout_ms",
         "still run");
   OK(foretoken_engine_stop(client.engine, &error));
+  OpenGate(&gate);
   pthread_join(thread, NULL);
   CHECK(client.status == FORETOKEN_STOPPED);
   FAILS(foretoken_engine_submit(client.engine, request, &late, &error), FORETOKEN_STOPPED, "", ":");
@@ -93,6 +94,7 @@ static void ClosedWhileRequestsRun(const char* model) {
   foretoken_options_free(request);
 }
 
+/* A full queue refuses, and a drained engine ends what it has accepted. */
 static void DrainLetsRequestsEnd(const char* model) {
   foretoken_options* options = EngineOptions(model, NULL);
   foretoken_options* request = Request("Once upon a time", "20");
@@ -100,11 +102,17 @@ static void DrainLetsRequestsEnd(const char* model) {
   foretoken_result* result = NULL;
   const foretoken_event* event = NULL;
   foretoken_engine* engine;
+  Gate gate;
+  MakeGate(&gate);
+  Hold(request, &gate);
   Set(options, "speculative_method", "none");
+  Set(options, "max_waiting", "0");
   engine = Open(options);
   OK(foretoken_engine_submit(engine, request, &stream, &error));
+  FAILS(foretoken_engine_submit(engine, request, &late, &error), FORETOKEN_BUSY, "", ":");
   OK(foretoken_engine_drain(engine, &error));
   FAILS(foretoken_engine_submit(engine, request, &late, &error), FORETOKEN_STOPPED, "", ":");
+  OpenGate(&gate);
   OK(foretoken_engine_wait_idle(engine, -1, &error));
   while (!foretoken_stream_ended(stream)) OK(foretoken_stream_next(stream, 1000, &event, &error));
   OK(foretoken_stream_result(stream, &result, &error));
