@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* callbacks_test TARGET DRAFT: drafters and logits processors that are functions of the caller, in engines,
  * sessions and verifications. */
-#include "capi_testing.h"
+#include "capi/capi_testing.h"
 
 enum { kTokens = 24 };
 

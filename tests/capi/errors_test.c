@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* errors_test TARGET PAGE PAGE: wrong arguments give errors with code, field and text, and never end the
  * program; one of the pages names each key of options. */
-#include "capi_testing.h"
+#include "capi/capi_testing.h"
 
 static void EveryFunctionTakesNull(void) {
   size_t count = 0, stride = 0;

@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 
-#include "capi_testing.h"
+#include "capi/capi_testing.h"
 
 typedef struct Gate {
   pthread_mutex_t mutex;

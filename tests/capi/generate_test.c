@@ -2,7 +2,7 @@
 /* generate_test TARGET DRAFT EXPECTED: requests through the C interface give the tokens and
  * log-probabilities of the C++ engine. Each line of EXPECTED, which expected.cpp prints, is a request:
  * "plain|drafted TEMPERATURE SEED N", then N times "token logprob". */
-#include "gate_testing.h"
+#include "capi/gate_testing.h"
 
 typedef struct Seen {
   char text[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads_test TARGET: two engines in two threads, and engines that are stopped and closed while requests
  * run. */
-#include "gate_testing.h"
+#include "capi/gate_testing.h"
 
 typedef struct Job {
   const char* model;

@@ -3,7 +3,7 @@
  * interface, and inputs that are refused. Each member has a name of its own in a line, so it is found by it. */
 #include <math.h>
 
-#include "capi_testing.h"
+#include "capi/capi_testing.h"
 
 typedef struct Numbers {
   double values[4096];
