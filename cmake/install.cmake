@@ -22,16 +22,20 @@ endif()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The library.
-list(TRANSFORM FORETOKEN_MODULES PREPEND foretoken_ OUTPUT_VARIABLE libraries)
-foreach(module IN LISTS FORETOKEN_MODULES ITEMS settings)
+set(modules ${FORETOKEN_MODULES})
+list(REMOVE_ITEM modules capi)  # it is in the shared library
+list(TRANSFORM modules PREPEND foretoken_ OUTPUT_VARIABLE libraries)
+foreach(module IN LISTS modules ITEMS settings)
   set_target_properties(foretoken_${module} PROPERTIES EXPORT_NAME ${module})
 endforeach()
 install(DIRECTORY include/foretoken DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS foretoken foretoken_settings ${libraries} EXPORT foretoken
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(TARGET foretoken_shared)
+if(TARGET foretoken_shared)  # not built by `tools/dev build`, hence optional, and an export of its own
   install(FILES include/foretoken.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(TARGETS foretoken_shared EXPORT foretoken LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS foretoken_shared EXPORT foretoken_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+  install(EXPORT foretoken_shared NAMESPACE foretoken:: FILE foretokenSharedTargets.cmake
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/foretoken)
 endif()
 
 # What programs and editors read.
@@ -42,7 +46,7 @@ install(FILES docs/speculation.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretoken)
 install(EXPORT foretoken NAMESPACE foretoken:: FILE foretokenTargets.cmake DESTINATION ${package_folder})
 configure_package_config_file(cmake/foretokenConfig.cmake.in ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake
-                              INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_DATADIR NO_SET_AND_CHECK_MACRO)
+                              INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_DATADIR CMAKE_INSTALL_LIBDIR NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/foretokenConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake ${PROJECT_BINARY_DIR}/package/foretokenConfigVersion.cmake
         DESTINATION ${package_folder})
