@@ -46,7 +46,7 @@ install(FILES docs/speculation.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/foretoken)
 install(EXPORT foretoken NAMESPACE foretoken:: FILE foretokenTargets.cmake DESTINATION ${package_folder})
 configure_package_config_file(cmake/foretokenConfig.cmake.in ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake
-                              INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_DATADIR CMAKE_INSTALL_LIBDIR NO_SET_AND_CHECK_MACRO)
+                              INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_DATADIR NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/foretokenConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake ${PROJECT_BINARY_DIR}/package/foretokenConfigVersion.cmake
         DESTINATION ${package_folder})
