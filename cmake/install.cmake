@@ -1,5 +1,6 @@
 # What `cmake --install` puts where: the programs, the bundled models, test vectors and the schema of settings files, and the library: headers, static archives, a CMake package
-# (find_package(foretoken), target foretoken::foretoken) and foretoken.pc. Everything may be moved to another prefix afterwards.
+# (find_package(foretoken), target foretoken::foretoken) and foretoken.pc; and the C interface: foretoken.h, libforetoken.so.1, the target
+# foretoken::shared and foretoken-c.pc. Everything may be moved to another prefix afterwards.
 # foretoken-train is a program only: libtorch never reaches what the library's users link.
 include(CMakePackageConfigHelpers)
 
@@ -21,13 +22,21 @@ endif()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The library.
-list(TRANSFORM FORETOKEN_MODULES PREPEND foretoken_ OUTPUT_VARIABLE libraries)
-foreach(module IN LISTS FORETOKEN_MODULES ITEMS settings)
+set(modules ${FORETOKEN_MODULES})
+list(REMOVE_ITEM modules capi)  # it is in the shared library
+list(TRANSFORM modules PREPEND foretoken_ OUTPUT_VARIABLE libraries)
+foreach(module IN LISTS modules ITEMS settings)
   set_target_properties(foretoken_${module} PROPERTIES EXPORT_NAME ${module})
 endforeach()
 install(DIRECTORY include/foretoken DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS foretoken foretoken_settings ${libraries} EXPORT foretoken
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET foretoken_shared)  # not built by `tools/dev build`, hence optional, and an export of its own
+  install(FILES include/foretoken.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(TARGETS foretoken_shared EXPORT foretoken_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+  install(EXPORT foretoken_shared NAMESPACE foretoken:: FILE foretokenSharedTargets.cmake
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/foretoken)
+endif()
 
 # What programs and editors read.
 install(FILES tests/vectors/verification.jsonl DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/vectors)
@@ -57,3 +66,7 @@ file(RELATIVE_PATH pc_includedir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_IN
 file(RELATIVE_PATH pc_datadir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_DATADIR})
 configure_file(cmake/foretoken.pc.in ${PROJECT_BINARY_DIR}/package/foretoken.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/foretoken.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET foretoken_shared)
+  configure_file(cmake/foretoken-c.pc.in ${PROJECT_BINARY_DIR}/package/foretoken-c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/package/foretoken-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

@@ -24,13 +24,15 @@ DENIED = {
     "draft_length": ({"model", "kv", "draft", "verify", "text", "kernels"}, "lengths are chosen from counts and times alone"),
     "async": ({"engine", "model", "kv", "draft", "verify", "text", "grammar", "sampling", "formats", "kernels", "config",
                "calibrate", "trace", "loader", "draft_length", "round", "tensor", "base"}, "it uses the engine through include/foretoken/"),
+    "capi": ({"engine", "model", "kv", "draft", "verify", "text", "grammar", "sampling", "formats", "kernels", "config", "calibrate", "trace",
+              "loader", "draft_length", "round", "tensor", "async", "components"}, "it uses the library through include/foretoken/"),
     "convert": ({"draft", "verify", "sampling", "engine"}, "files are converted without an engine"),
 }
 # Public headers of things that run models: the modules that implement them and those above may include them.
 # The other public headers hold data and rules that any module may know.
 RUNNING_HEADERS = {"engine.h", "scorer.h", "speculative_decoder.h", "speculative_pipeline.h", "draft_session.h",
                    "built_in_drafters.h", "verification.h", "async_engine.h", "event_stream.h", "ranks.h"}
-RUNNING_MODULES = {"loader", "engine", "async", "components", "lab"}
+RUNNING_MODULES = {"loader", "engine", "async", "components", "capi", "lab"}
 # Third-party headers, by prefix, and the files that may name them (regular expressions of paths).
 LIBRARIES = {
     "tl/": r"include/foretoken/result\.h",
@@ -62,7 +64,7 @@ LIBRARIES = {
 # System headers beside the standard C++ ones.
 SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
           "sys/mman.h", "sys/stat.h", "sys/statvfs.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
-          "sys/file.h", "sys/wait.h", "sys/time.h", "sys/socket.h", "sys/random.h", "stdlib.h", "dlfcn.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
+          "sys/file.h", "sys/wait.h", "sys/time.h", "sys/socket.h", "sys/random.h", "stdlib.h", "stddef.h", "stdint.h", "stdio.h", "string.h", "dlfcn.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
 # the copy that the linker keeps for everyone. What they share is in kernels/generic, which is compiled once
 # for each of them and has internal linkage (check_isa_symbols.sh holds that). It sees as little as they do,
@@ -214,7 +216,7 @@ class Checker:
 
     def why_not_ours(self, parts, file, include):
         top = include.split("/")[0]
-        if top == "foretoken":
+        if top in ("foretoken", "foretoken.h"):
             if not (self.root / "include" / include).exists():
                 return "no such file"
             below = parts[0] == "src" and parts[1] not in RUNNING_MODULES

@@ -18,11 +18,12 @@ import tempfile
 import unittest
 
 parser = argparse.ArgumentParser()
-for name in ("sources", "build", "writer", "cmake", "generator", "pkg-config", "compiler", "flags"):
+for name in ("sources", "build", "writer", "cmake", "generator", "pkg-config", "compiler", "c-compiler", "flags"):
     parser.add_argument("--" + name, required=True)
 ARGUMENTS, REST = parser.parse_known_args()
 
 SECONDS = 900  # a wait that only ends a hang: a machine may be busy
+GENERATE_C = pathlib.Path(ARGUMENTS.sources) / "examples/c/generate.c"
 CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
 FOLDER = tempfile.TemporaryDirectory()
 STAGE, PREFIX, FIXTURES = (pathlib.Path(FOLDER.name) / name for name in ("stage", "moved/prefix", "fixtures"))
@@ -72,9 +73,9 @@ def itself(folder):
     return r"(?<![\w}.-])" + re.escape(folder) + r"(?![\w.-])"
 
 
-def pkg_config(*arguments):
+def pkg_config(*arguments, package="foretoken"):
     folder = next(PREFIX.rglob("foretoken.pc")).parent
-    return done(ARGUMENTS.pkg_config, *arguments, "foretoken", environment={"PKG_CONFIG_PATH": str(folder)}).strip()
+    return done(ARGUMENTS.pkg_config, *arguments, package, environment={"PKG_CONFIG_PATH": str(folder)}).strip()
 
 
 def program(*arguments):
@@ -120,9 +121,26 @@ class Library(unittest.TestCase):
     def test_a_program_finds_it_by_find_package(self):
         build = pathlib.Path(FOLDER.name) / "consumer"
         done(ARGUMENTS.cmake, "-S", CONSUMER, "-B", build, "-G", ARGUMENTS.generator, f"-DCMAKE_PREFIX_PATH={PREFIX}",
-             f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}", f"-DCMAKE_CXX_FLAGS={ARGUMENTS.flags} -Wall -Wextra -Werror")
+             f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}", f"-DCMAKE_CXX_FLAGS={ARGUMENTS.flags} -Wall -Wextra -Werror",
+             f"-DCMAKE_C_COMPILER={ARGUMENTS.c_compiler}", f"-DCMAKE_C_FLAGS={ARGUMENTS.flags} -std=c99 -pedantic -Wall -Wextra -Werror",
+             f"-DGENERATE_C={GENERATE_C}")
         done(ARGUMENTS.cmake, "--build", build)
         self.check_tokens(build / "consumer")
+        self.check_text(build / "generate_c")
+
+    def check_text(self, generate, environment=None):
+        models = (FIXTURES / "target.gguf", FIXTURES / "draft.gguf")
+        answer = program("generate", "-m", models[0], "-md", models[1], "-p", "Once upon a time", "--temp", "0", "-n", "64", "--json")
+        printed = done(generate, *models, "Once upon a time", environment=environment)
+        text, _, drafts = printed.rpartition("\n[")
+        self.assertEqual(text, json.loads(answer.stdout)["text"])
+        self.assertRegex(drafts, r"^\d+ of \d+ drafts accepted\]\n$")
+
+    def test_a_program_in_c_finds_the_shared_library_by_pkg_config(self):
+        generate = pathlib.Path(FOLDER.name) / "generate"
+        done(ARGUMENTS.c_compiler, "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", *shlex.split(ARGUMENTS.flags), GENERATE_C, "-o", generate,
+             *shlex.split(pkg_config("--cflags", "--libs", package="foretoken-c")))
+        self.check_text(generate, {"LD_LIBRARY_PATH": str(next(PREFIX.rglob("libforetoken.so.1")).parent)})
 
     def test_the_examples_build_against_it_and_do_what_they_say(self):
         sources, build = pathlib.Path(ARGUMENTS.sources), pathlib.Path(FOLDER.name) / "examples"
