@@ -162,12 +162,12 @@ class Ollama(unittest.TestCase):
         self.assertGreater(len(calls), 1)
 
     def test_conversations_with_calls_can_be_sent_back(self):
-        server = self.serve(ROLES)
-        called = {"role": "assistant", "content": "", "thinking": "Well.",
+        server = self.serve(ROLES.replace("{{ m.content", "{{ m.reasoning_content if m.reasoning_content }}{{ m.content"))
+        called = {"role": "assistant", "content": "", "thinking": "Well.\n\"So\" it is.",
                   "tool_calls": [{"function": {"name": "weather", "arguments": {"unit": "C", "city": "Rome"}}}]}
         messages = [MESSAGE, called, {"role": "tool", "tool_name": "weather", "content": "31"}]
         reply = server.post(CHAT, {"messages": messages, "stream": False, "options": {"num_predict": 1}})
-        written = ('[user] Is Rome warm?\n[assistant] <tool_call>\n{"name": "weather", "arguments": {"unit": "C", "city": "Rome"}}\n</tool_call>\n'
+        written = ('[user] Is Rome warm?\n[assistant] Well.\n"So" it is.<tool_call>\n{"name": "weather", "arguments": {"unit": "C", "city": "Rome"}}\n</tool_call>\n'
                    "[user] <tool_response>\n31\n</tool_response>\n")
         self.assertEqual(reply["prompt_eval_count"], len(server.post("/tokenize", {"content": written, "add_special": True})["tokens"]))
 

@@ -38,7 +38,7 @@ class OllamaMessages {
     fields.Text("role", role);
     if (role.empty()) fields.Bad("role", "it is missing; use system, user, assistant or tool");
     const bool content = fields.Has("content");
-    fields.FindForeign("thinking");  // templates that want it read it from the answer's text
+    const Json* const thought = fields.FindForeign("thinking");
     const Json* const images = fields.Find("images");
     if (images != nullptr && !(images->is_array() && images->empty()))
       fields.Bad("images", "models here read and write text; leave it out",
@@ -51,6 +51,8 @@ class OllamaMessages {
     out += content ? RawMember(raw, {"content"}) : "\"\"";
     if (calls != nullptr && !(calls->is_array() && calls->empty()))
       out += Calls(*calls, RawMember(raw, {"tool_calls"}), where);
+    if (thought != nullptr && thought->is_string())
+      out.append(",\"reasoning_content\":").append(RawMember(raw, {"thinking"}));
     if (role == "tool" && id.empty()) id = IdOfResult(name);
     if (!id.empty()) out += ",\"tool_call_id\":" + Json(id).dump();
     if (!name.empty()) out += ",\"name\":" + Json(name).dump();

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "foretoken/event_stream.h"
 #include "foretoken/stats.h"
 
 namespace foretoken::server {

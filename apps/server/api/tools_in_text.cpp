@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "server/api/json_member.h"
 #include "server/api/json_tree.h"
@@ -48,7 +49,10 @@ void WriteCalls(ChatMessage& message) {
     const std::string text = CallText(call);
     if (!text.empty()) message.content += (message.content.empty() ? "" : "\n") + text;
   }
-  message.members_json.clear();
+  const std::string_view thought = RawMember(message.members_json, {"reasoning_content"});
+  std::string members =
+      thought.empty() ? "" : fmt::format(R"({{"reasoning_content": {}}})", thought);
+  message.members_json = std::move(members);
 }
 
 }  // namespace
