@@ -159,7 +159,7 @@ class Document(unittest.TestCase):
         cls.addClassCleanup(cls.server.__exit__)
         cls.document = cls.server.get("/openapi.json")
         cls.bodies = {path: methods["post"]["requestBody"]["content"]["application/json"]["schema"]
-                      for path, methods in cls.document["paths"].items() if "post" in methods}
+                      for path, methods in cls.document["paths"].items() if "requestBody" in methods.get("post", {})}
 
     def fields(self, schema, where=""):
         for kind in schema.get("anyOf", []):
