@@ -12,6 +12,7 @@ namespace foretoken::server {
 namespace {
 
 constexpr std::size_t kMostWaiting = 16, kMostBytes = std::size_t{8} << 20;
+constexpr int kMostInterruptions = 8;
 // Between looks whether the engine has nothing to do.
 constexpr std::chrono::milliseconds kPause{50};
 
@@ -68,11 +69,17 @@ NextTurns::NextTurns(AsyncEngine& requests, const ModelCalls& model)
 
 void NextTurns::Add(std::shared_ptr<const Conversation> conversation,
                     std::vector<calls::AnswerPart> answer) {
+  if (conversation->bytes() <= kMostBytes) Put({std::move(conversation), std::move(answer)}, false);
+}
+
+void NextTurns::Put(Answered answered, bool first) {
   const std::lock_guard lock(mutex_);
-  const std::size_t bytes = conversation->bytes();
-  if (stopped_ || bytes > kMostBytes) return;
-  waiting_.push_back({std::move(conversation), std::move(answer)});
-  bytes_ += bytes;
+  if (stopped_) return;
+  bytes_ += answered.conversation->bytes();
+  if (first)
+    waiting_.push_front(std::move(answered));
+  else
+    waiting_.push_back(std::move(answered));
   while (waiting_.size() > kMostWaiting || bytes_ > kMostBytes) {
     bytes_ -= waiting_.front().conversation->bytes();
     waiting_.pop_front();
@@ -102,9 +109,10 @@ std::int64_t NextTurns::tokens() const {
 
 // Where there is no memory for a beginning, it is not read.
 void NextTurns::Run() {
-  while (const auto answered = Next()) {
+  while (auto answered = Next()) {
     try {
-      Read(*answered);
+      if (!Read(*answered) && ++answered->n_interrupted < kMostInterruptions)
+        Put(*std::move(answered), true);
     } catch (const std::bad_alloc&) {
     }
   }
@@ -127,31 +135,35 @@ std::optional<NextTurns::Answered> NextTurns::Next() {
   return newest;
 }
 
-void NextTurns::Read(const Answered& answered) {
+bool NextTurns::Read(const Answered& answered) {
   Request request;
   request.prompt_tokens = Beginning(answered);
   const auto n = static_cast<std::int64_t>(request.prompt_tokens.size());
-  if (n == 0 || n >= requests_.engine().summary().target.context_size) return;
+  if (n == 0 || n >= requests_.engine().summary().target.context_size) return true;
   request.max_new_tokens = 1;  // so that it is read
   request.speculative.enabled = false;
   request.cache_salt = answered.conversation->cache_salt;
   auto prepared = requests_.engine().Prepare(std::move(request));
-  if (!prepared) return;
+  if (!prepared) return true;
   std::vector<AsyncChoice> choices;
   choices.push_back({.request = *std::move(prepared), .observed = false});
   std::unique_lock lock(mutex_);
-  if (stopped_) return;
+  if (stopped_) return true;
   auto events = requests_.Submit(std::move(choices), {.rounds = false});
-  if (!events) return;
+  if (!events) return true;
   reading_ = &*events;
   lock.unlock();
-  bool whole = false;
-  while (const auto event = events->Next())
-    whole = event->end && !event->end->completion.error &&
-            event->end->completion.finish_reason != FinishReason::kCancelled;
+  bool whole = false, interrupted = false;
+  while (const auto event = events->Next()) {
+    if (!event->end) continue;
+    const FinishReason reason = event->end->completion.finish_reason;
+    interrupted = reason == FinishReason::kCancelled;
+    whole = !interrupted && !event->end->completion.error;
+  }
   lock.lock();
   reading_ = nullptr;
   if (whole) tokens_ += n;
+  return !interrupted;
 }
 
 // What two next turns have in common whose results begin differently. Tokens at its end do not depend on

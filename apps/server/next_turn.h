@@ -50,7 +50,7 @@ class NextTurns {
 
   // The model has answered with calls.
   void Add(std::shared_ptr<const Conversation> conversation, std::vector<calls::AnswerPart> answer);
-  // A request has come: what is being read for a next turn stops where it is.
+  // A request has come: what is being read for a next turn stops where it is, and goes on later.
   void GiveWay() noexcept;
   // Nothing is read any more.
   void Stop() noexcept;
@@ -61,10 +61,13 @@ class NextTurns {
   struct Answered {
     std::shared_ptr<const Conversation> conversation;
     std::vector<calls::AnswerPart> answer;
+    int n_interrupted = 0;
   };
   void Run();
   std::optional<Answered> Next();
-  void Read(const Answered& answered);
+  // False: a request came in between.
+  bool Read(const Answered& answered);
+  void Put(Answered answered, bool first);
   std::vector<std::int32_t> Beginning(const Answered& answered) const;
   std::vector<std::int32_t> Written(const Answered& answered, const std::string& id,
                                     const std::string& result) const;
