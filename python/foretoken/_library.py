@@ -151,15 +151,20 @@ def make(name: str, *arguments: Any) -> int:
     return pointer.value
 
 
-def read_text(name: str, *arguments: Any) -> str:
-    """The text of a function that writes to a buffer of the caller."""
+def read_bytes(name: str, *arguments: Any) -> bytes:
+    """The text of a function that writes to a buffer of the caller; it may end within a character."""
     capacity, count = 256, ctypes.c_size_t()
     while True:
         buffer = ctypes.create_string_buffer(capacity)
         call(name, *arguments, buffer, capacity, ctypes.byref(count))
         if count.value <= capacity:
-            return buffer.raw[:count.value].decode(errors="replace")
+            return buffer.raw[:count.value]
         capacity = count.value
+
+
+def read_text(name: str, *arguments: Any) -> str:
+    """The text of a function that writes to a buffer of the caller."""
+    return read_bytes(name, *arguments).decode(errors="replace")
 
 
 def read_tokens(name: str, *arguments: Any) -> list:

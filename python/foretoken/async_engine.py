@@ -85,8 +85,10 @@ class AsyncStream:
         except asyncio.CancelledError:
             self.cancel()
             raise
+        if isinstance(self._end, BaseException):
+            raise self._end
         if self.completion is None:
-            raise Error(Code.STOPPED, "stream", "stream: it failed or is closed, so there is no completion; send the request again")
+            raise Error(Code.STOPPED, "stream", "stream: it was closed before it began; send the request again")
         return self.completion
 
     def cancel(self) -> None:

@@ -100,8 +100,8 @@ def request_options(engine: Any, messages: Sequence[Mapping[str, Any]], argument
 
 
 def _token(engine: Any, token: int, logprob: float) -> Dict[str, Any]:
-    text = engine.detokenize([token], special=True)
-    return {"token": text, "logprob": float(logprob), "bytes": list(text.encode())}
+    piece = engine.token_bytes(token)
+    return {"token": piece.decode(errors="replace"), "logprob": float(logprob), "bytes": list(piece)}
 
 
 def _logprobs(engine: Any, tokens: Sequence[int], logprobs: Any, top: Any) -> Dict[str, Any]:

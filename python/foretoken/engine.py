@@ -34,7 +34,10 @@ class Engine:
     """
 
     def __init__(self, model: Optional[Path] = None, draft_model: Union[None, Path, Sequence[Path]] = None, *, drafter: Any = None, **options: Any):
-        values = {"model": bundled_model() if model is None else model, "draft_model": draft_model, **options}
+        drafts = [draft_model] if draft_model is None or isinstance(draft_model, (str, os.PathLike)) else [*draft_model, None]
+        values = {"model": bundled_model() if model is None else model, "draft_model": drafts[0], **options}
+        if len(drafts) > 2:
+            values["draft_models"] = drafts[1:-1]
         made = Options(Kind.ENGINE, values, drafter=drafter)
         with made.use() as pointer:
             self._handle = lib.Handle(self, "engine", lib.make("foretoken_engine_open", pointer), "foretoken_engine_close")
@@ -56,8 +59,9 @@ class Engine:
         request = Options(Kind.REQUEST, options, processors)
         for entry in request.callbacks:
             entry.owner = self._handle
+        drafters = [entry for entry in self._drafters if entry.error is None]  # those that failed before fail no later request
         with self._handle.use() as engine, request.use() as pointer:
-            stream = Stream(self._handle, lib.make("foretoken_engine_submit", engine, pointer), request.callbacks, self._drafters)
+            stream = Stream(self._handle, lib.make("foretoken_engine_submit", engine, pointer), request.callbacks, drafters)
         stream.engine = self  # type: ignore[attr-defined]  # an engine lives as long as its streams
         return stream
 
@@ -89,6 +93,16 @@ class Engine:
         numbers = _arrays.tokens_in(tokens, "tokens")
         with self._handle.use() as engine:
             return lib.read_text("foretoken_engine_detokenize", engine, _arrays.address(numbers), len(numbers), int(special))
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of one token as they stand within a text, which may be a part of a character; control tokens by their names."""
+        before = self.tokenize("a", add_special=False)  # so that a space at the token's front stays
+        with self._handle.use() as engine:
+            texts = []
+            for tokens in (before, [*before, token]):
+                numbers = _arrays.tokens_in(tokens, "tokens")
+                texts.append(lib.read_bytes("foretoken_engine_detokenize", engine, _arrays.address(numbers), len(numbers), 1))
+        return texts[1][len(texts[0]):]
 
     def info(self) -> Dict[str, Any]:
         """What the engine is, by the names of `INFORMATION`: numbers, texts, lists; memory in bytes."""

@@ -48,8 +48,6 @@ def _text(key: str, value: Any) -> Any:
         return ",".join(f"{token}={_text(key, number)}" for token, number in value.items())
     if isinstance(value, Iterable):
         return ",".join(str(_text(key, item)) for item in value)
-    if hasattr(value, "__fspath__"):
-        return str(value)
     return str(value)
 
 

@@ -120,10 +120,11 @@ class Stream:
     def __init__(self, engine: lib.Handle, pointer: int, entries: Sequence[callbacks.Entry], drafters: Sequence[callbacks.Entry]):
         self._engine = engine
         self._handle = lib.Handle(self, "stream", pointer, "foretoken_stream_free")
-        self._entries = list(entries) + [entry for entry in drafters if entry.error is None]
+        self._processors, self._drafters = list(entries), list(drafters)
         self._reading = threading.Lock()
         self._completion: Optional[Completion] = None
         self._ended = False
+        self._failure: Optional[BaseException] = None
 
     def __iter__(self) -> "Stream":
         return self
@@ -156,9 +157,10 @@ class Stream:
                 lib.call("foretoken_stream_next", pointer, timeout_ms, ctypes.byref(event))
             except Error as error:
                 self._take(pointer)
-                self._raise_callback_error(error)
+                self._failure = error
+                self._raise_callback_error(self._processors + self._drafters, error)
                 raise
-            self._raise_callback_error(None)
+            self._raise_callback_error(self._drafters, None)
             if not event.value:
                 if lib.library().foretoken_stream_ended(pointer):
                     self._take(pointer)
@@ -168,10 +170,10 @@ class Stream:
                 self._take(pointer)
             return _round(view) if view.kind == _ROUND else None
 
-    def _raise_callback_error(self, error: Optional[Error]) -> None:
-        for entry in self._entries:
+    def _raise_callback_error(self, entries: Sequence[callbacks.Entry], error: Optional[Error]) -> None:
+        for entry in entries:
             if entry.error is not None:
-                self._ended = True
+                self._ended, self._failure = True, entry.error
                 self.cancel()
                 raise entry.error from error
 
@@ -197,11 +199,13 @@ class Stream:
         return self._completion
 
     def result(self) -> Completion:
-        """Reads the rest, and gives the completion. Errors: those of iterating; STOPPED (it failed before, or is closed)."""
+        """Reads the rest, and gives the completion. Errors: those of iterating, also where they were raised before; STOPPED (it is closed)."""
         for _ in self:
             pass
+        if self._failure is not None:
+            raise self._failure
         if self._completion is None:
-            raise Error(Code.STOPPED, "stream", "stream: it failed, so there is no completion; send the request again")
+            raise Error(Code.STOPPED, "stream", "stream: it has no completion; send the request again")
         return self._completion
 
     def cancel(self) -> None:
