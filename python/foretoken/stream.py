@@ -15,7 +15,7 @@ from . import _arrays, callbacks
 from . import _library as lib
 from .errors import Code, Error
 
-_SLICE_MS = 50  # how long the main thread waits between two looks at signals
+_MAIN_MS, _OTHER_MS = 50, 1000  # how long a thread waits at once: the main one looks at signals in between
 _ROUND, _END = 1, 2
 
 STATISTICS = ("rounds", "draft_rounds", "drafted", "accepted", "recovered", "bonus", "plain", "emitted", "draft_forwards", "target_forwards",
@@ -139,8 +139,9 @@ class Stream:
         """The next round, or None: the request has ended (`ended`), or none came in `timeout` seconds. timeout None: without limit."""
         self._engine.refuse_inside()
         until = None if timeout is None else time.monotonic() + timeout
+        most = _MAIN_MS if threading.current_thread() is threading.main_thread() else _OTHER_MS
         while not self._ended:
-            left = _SLICE_MS if until is None else max(0, min(_SLICE_MS, int((until - time.monotonic()) * 1000)))
+            left = most if until is None else max(0, min(most, int((until - time.monotonic()) * 1000)))
             found = self._read(left)
             if found is not None:
                 return found
