@@ -11,7 +11,7 @@ import os
 import pathlib
 import threading
 import weakref
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from .errors import Code, Error
 
@@ -167,9 +167,9 @@ def read_text(name: str, *arguments: Any) -> str:
     return read_bytes(name, *arguments).decode(errors="replace")
 
 
-def read_tokens(name: str, *arguments: Any) -> list:
-    """The tokens of a function that writes to a buffer of the caller."""
-    capacity, count = 1024, ctypes.c_size_t()
+def read_tokens(capacity: int, name: str, *arguments: Any) -> List[int]:
+    """The tokens of a function that writes to a buffer of the caller; it is called again if there are more than `capacity`."""
+    count = ctypes.c_size_t()
     while True:
         buffer = (ctypes.c_int32 * capacity)()
         call(name, *arguments, buffer, capacity, ctypes.byref(count))

@@ -38,7 +38,7 @@ class _Reader:
                 for found in stream:
                     self._post(found)
                 self._post(stream.result())
-        except BaseException as error:  # pylint: disable=broad-except
+        except BaseException as error:
             self._post(error)
 
     def _post(self, item: Any) -> None:

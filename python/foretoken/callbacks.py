@@ -37,7 +37,7 @@ def _guarded(user: int, action: Any) -> int:
         with lib.inside(entry.owner):
             action(entry)
         return 0
-    except BaseException as error:  # pylint: disable=broad-except
+    except BaseException as error:
         entry.error = error
         return 1
 

@@ -46,21 +46,19 @@ def _content(message: Mapping[str, Any]) -> str:
 
 def written(engine: Any, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any], as_text: bool) -> Any:
     """A conversation as its template writes it: tokens, or text."""
-    class Owner:
-        pass
-
-    owner = Owner()
-    handle = lib.Handle(owner, "chat", lib.make("foretoken_chat_create"), "foretoken_chat_free")
-    form = Options(Kind.CHAT, options)
-    with handle.use() as chat, form.use() as format_options, engine._handle.use() as pointer:  # pylint: disable=protected-access
+    form, bytes_of_all = Options(Kind.CHAT, options), 0
+    handle = lib.Handle(form, "chat", lib.make("foretoken_chat_create"), "foretoken_chat_free")
+    with handle.use() as chat, form.use() as format_options, engine.use() as pointer:
         for message in messages:
             if not isinstance(message.get("role"), str):
                 raise Error(Code.INVALID_ARGUMENT, "role", "messages: a message has no role; give each a role and content")
             others = {key: value for key, value in message.items() if key not in ("role", "content") and value is not None}
             data, size = lib.text_bytes(_content(message), "content")
+            bytes_of_all += size
             lib.call("foretoken_chat_add", chat, message["role"].encode(errors="replace"), data, size, json.dumps(others).encode() if others else None)
-        read = lib.read_text if as_text else lib.read_tokens
-        return read("foretoken_chat_text" if as_text else "foretoken_chat_tokens", chat, pointer, format_options)
+        if as_text:
+            return lib.read_text("foretoken_chat_text", chat, pointer, format_options)
+        return lib.read_tokens(bytes_of_all + 4096, "foretoken_chat_tokens", chat, pointer, format_options)
 
 
 def _response_format(value: Mapping[str, Any]) -> Optional[Any]:
@@ -111,11 +109,9 @@ def _logprobs(engine: Any, tokens: Sequence[int], logprobs: Any, top: Any) -> Di
 
 
 def _usage(done: Completion) -> Dict[str, Any]:
-    prompt, generated, statistics = len(done.prompt_tokens), len(done.tokens), done.statistics
+    prompt, generated = len(done.prompt_tokens), len(done.tokens)
     return {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated,
-            "prompt_tokens_details": {"cached_tokens": statistics.get("cached_prompt_tokens", 0)},
-            "completion_tokens_details": {"accepted_prediction_tokens": statistics.get("accepted", 0),
-                                          "rejected_prediction_tokens": statistics.get("drafted", 0) - statistics.get("accepted", 0)}}
+            "prompt_tokens_details": {"cached_tokens": done.statistics["cached_prompt_tokens"]}}
 
 
 def completion(engine: Any, done: Completion, asked: Asked) -> Dict[str, Any]:

@@ -4,10 +4,9 @@
 Contract: an `Engine` may be used by many threads; its requests run together. The interpreter's lock is released while the library works, in
 each step of a request and while a model is opened. An engine is closed when it is dropped, at the end of a `with` block and at exit.
 """
-import ctypes
 import os
 import time
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
+from typing import Any, ContextManager, Dict, Iterable, List, Optional, Sequence, Union
 
 from . import _arrays
 from . import _library as lib
@@ -41,7 +40,7 @@ class Engine:
         made = Options(Kind.ENGINE, values, drafter=drafter)
         with made.use() as pointer:
             self._handle = lib.Handle(self, "engine", lib.make("foretoken_engine_open", pointer), "foretoken_engine_close")
-        self._drafters = made.callbacks
+        self._drafters, self._before = made.callbacks, []  # type: ignore[var-annotated]
         for entry in self._drafters:
             entry.owner = self._handle
 
@@ -61,9 +60,7 @@ class Engine:
             entry.owner = self._handle
         drafters = [entry for entry in self._drafters if entry.error is None]  # those that failed before fail no later request
         with self._handle.use() as engine, request.use() as pointer:
-            stream = Stream(self._handle, lib.make("foretoken_engine_submit", engine, pointer), request.callbacks, drafters)
-        stream.engine = self  # type: ignore[attr-defined]  # an engine lives as long as its streams
-        return stream
+            return Stream(self, self._handle, lib.make("foretoken_engine_submit", engine, pointer), request.callbacks, drafters)
 
     def chat(self, messages: Sequence[Dict[str, Any]], *, stream: bool = False, processors: Iterable[Any] = (), **arguments: Any) -> Any:
         """A conversation in the shapes of OpenAI's chat completions: a dict, or with stream=True an iterator of chunks.
@@ -86,23 +83,22 @@ class Engine:
         """Text to tokens. add_special: begin and end tokens as the model wants them. parse_special: names of control tokens are tokens."""
         data, size = lib.text_bytes(text, "text")
         with self._handle.use() as engine:
-            return lib.read_tokens("foretoken_engine_tokenize", engine, data, size, int(add_special), int(parse_special))
+            return lib.read_tokens(size + 16, "foretoken_engine_tokenize", engine, data, size, int(add_special), int(parse_special))
 
     def detokenize(self, tokens: Sequence[int], *, special: bool = False) -> str:
         """Tokens to text; special: control tokens by their names. Errors: INVALID_ARGUMENT (an unknown token)."""
+        return self._text_bytes(tokens, special).decode(errors="replace")
+
+    def _text_bytes(self, tokens: Sequence[int], special: bool) -> bytes:
         numbers = _arrays.tokens_in(tokens, "tokens")
         with self._handle.use() as engine:
-            return lib.read_text("foretoken_engine_detokenize", engine, _arrays.address(numbers), len(numbers), int(special))
+            return lib.read_bytes("foretoken_engine_detokenize", engine, _arrays.address(numbers), len(numbers), int(special))
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes of one token as they stand within a text, which may be a part of a character; control tokens by their names."""
-        before = self.tokenize("a", add_special=False)  # so that a space at the token's front stays
-        with self._handle.use() as engine:
-            texts = []
-            for tokens in (before, [*before, token]):
-                numbers = _arrays.tokens_in(tokens, "tokens")
-                texts.append(lib.read_bytes("foretoken_engine_detokenize", engine, _arrays.address(numbers), len(numbers), 1))
-        return texts[1][len(texts[0]):]
+        if not self._before:  # a text before it, so that a space at the token's front stays
+            self._before = self.tokenize("a", add_special=False)
+        return self._text_bytes([*self._before, token], True)[len(self._text_bytes(self._before, True)):]
 
     def info(self) -> Dict[str, Any]:
         """What the engine is, by the names of `INFORMATION`: numbers, texts, lists; memory in bytes."""
@@ -114,6 +110,10 @@ class Engine:
         found["end_tokens"] = [int(token) for token in found["end_tokens"]]
         found["lossless"] = bool(found["lossless"])
         return found
+
+    def use(self) -> ContextManager[int]:
+        """A block in which the address of the C object stays valid; for this package."""
+        return self._handle.use()
 
     def drain(self) -> None:
         """No request is accepted any more; those that were accepted run to their ends."""

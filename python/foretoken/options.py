@@ -6,7 +6,7 @@ default. The library checks names and ranges, and an `Error` has the option's na
 """
 import enum
 import json
-from typing import Any, Iterable, List, Mapping, Union
+from typing import Any, ContextManager, Iterable, List, Mapping, Union
 
 from . import _arrays, callbacks
 from ._library import Handle, call, library, make, text_bytes
@@ -77,6 +77,6 @@ class Options:
             for item in value if key == "stop" and not plain else [value]:
                 call("foretoken_options_set", pointer, name, *text_bytes(_text(key, item), key))
 
-    def use(self):
-        """A block with the address."""
+    def use(self) -> ContextManager[int]:
+        """A block in which the address of the C object stays valid."""
         return self._handle.use()

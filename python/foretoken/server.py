@@ -3,13 +3,14 @@
 
 Contract: the server listens when `serve` returns, and is ended when its `Server` is closed or dropped, and at exit.
 """
+import collections
 import os
 import re
 import signal
 import subprocess
 import threading
 import weakref
-from typing import Any, Optional
+from typing import IO, Any, Optional
 
 from .errors import Code, Error
 from .models import bundled_models, program
@@ -51,6 +52,17 @@ def environment() -> "dict[str, str]":
         return dict(os.environ)
 
 
+def _read_on(file: IO[str], last: "collections.deque[str]") -> threading.Thread:
+    """Reads to the end on another thread, so that the server never waits for its reader, and keeps the last lines."""
+    def read() -> None:
+        with file:
+            last.extend(file)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    return reader
+
+
 def _flag(name: str, value: Any) -> "list[str]":
     flag = "--" + name.replace("_", "-")
     if isinstance(value, bool):
@@ -67,13 +79,13 @@ def serve(model: Optional[Any] = None, *, port: int = 0, **flags: Any) -> Server
             command += _flag(name, value)
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     assert process.stdout is not None and process.stderr is not None
-    said: "list[str]" = []
-    reader = threading.Thread(target=lambda: [said.append(line) or said.__delitem__(slice(0, -50)) for line in process.stderr], daemon=True)
-    reader.start()
+    last: "collections.deque[str]" = collections.deque(maxlen=50)
+    errors = _read_on(process.stderr, last)
     found = re.search(r" at (http://\S+:\d+)", process.stdout.readline())
     if found:
-        threading.Thread(target=lambda: [None for _ in process.stdout], daemon=True).start()
+        _read_on(process.stdout, collections.deque(maxlen=0))
         return Server(process, found.group(1))
     _end(process)
-    reader.join(10)
-    raise Error(Code.INVALID_ARGUMENT, "serve", f"serve: the server has ended: {''.join(said).strip()}; see `foretoken serve --help`")
+    process.stdout.close()
+    errors.join(10)
+    raise Error(Code.INVALID_ARGUMENT, "serve", f"serve: the server has ended: {''.join(last).strip()}; see `foretoken serve --help`")

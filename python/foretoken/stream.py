@@ -117,8 +117,8 @@ class Stream:
     drafter of the caller.
     """
 
-    def __init__(self, engine: lib.Handle, pointer: int, entries: Sequence[callbacks.Entry], drafters: Sequence[callbacks.Entry]):
-        self._engine = engine
+    def __init__(self, owner: Any, engine: lib.Handle, pointer: int, entries: Sequence[callbacks.Entry], drafters: Sequence[callbacks.Entry]):
+        self._owner, self._engine = owner, engine  # an engine lives as long as its streams
         self._handle = lib.Handle(self, "stream", pointer, "foretoken_stream_free")
         self._processors, self._drafters = list(entries), list(drafters)
         self._reading = threading.Lock()

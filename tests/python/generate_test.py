@@ -4,10 +4,13 @@
 
 usage: generate_test.py LIBRARY PROGRAM MODELS [--without-numpy]
 """
+import contextlib
+import io
 import json
+import re
 import subprocess
 
-from python_testing import DRAFT, MODELS, PROGRAM, SECONDS, TARGET, Gate, TestCase, foretoken, main, open_engine
+from python_testing import DRAFT, MODELS, PROGRAM, ROOT, SECONDS, TARGET, Gate, TestCase, foretoken, main, open_engine
 
 PROMPTS = ("Once upon a time", "The dog \u201cMax\u201d")
 COMMON = ["-t", "1", "-c", "256", "--repack-cache", "off", "-n", "40", "--logprobs", "2", "--json"]
@@ -136,6 +139,13 @@ class GenerateTest(TestCase):
             again = scorer.score([done.prompt_tokens[-1]])
             self.assertEqual((len(again), list(again[0])), (1, list(rows[len(done.prompt_tokens) - 1])))
             self.assertEqual(scorer.length(), len(done.prompt_tokens))
+
+    def test_the_guide_begins_with_lines_that_work(self):
+        lines = re.search(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.S).group(1)
+        self.assertLessEqual(len([line for line in lines.splitlines() if line]), 5)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(lines.replace("target.gguf", TARGET).replace("draft.gguf", DRAFT), {})
+        self.assertGreater(len(said.getvalue().split()), 20)
 
     def test_the_bundled_model_is_found(self):
         with foretoken.Engine(threads=1, context_size=64, repack_cache="off", speculative_method="none") as engine:

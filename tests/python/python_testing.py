@@ -17,7 +17,7 @@ os.environ.update(FORETOKEN_LIBRARY=LIBRARY, FORETOKEN_MODELS=MODELS, FORETOKEN_
 sys.path.insert(0, str(ROOT / "python"))
 if WITHOUT_NUMPY:
     sys.modules["numpy"] = None  # an import of it fails
-import foretoken  # noqa: E402  pylint: disable=wrong-import-position
+import foretoken  # noqa: E402
 
 
 def open_engine(draft=None, **options):
@@ -31,7 +31,7 @@ def need_numpy():
     if WITHOUT_NUMPY:
         return None
     try:
-        import numpy  # pylint: disable=import-outside-toplevel
+        import numpy
     except ImportError:
         print("skipped: python3-numpy is not installed; the test without it runs")
         sys.exit(77)
