@@ -4,8 +4,8 @@
 
 usage: python_wheel.py LIBRARY PROGRAM MODELS FOLDER
 
-LIBRARY is libforetoken.so.1, PROGRAM the built foretoken, MODELS the folder of the bundled models. Prints the path of the wheel in FOLDER. The same
-input gives the same bytes. Libraries of the system that LIBRARY needs (`ldd`) stay outside, so the wheel is for machines that have them.
+LIBRARY is libforetoken.so.1, PROGRAM the built foretoken, MODELS the folder of the bundled models. Prints the path of the wheel in FOLDER. Equal
+input gives equal bytes. Libraries of the system that LIBRARY needs (`ldd`) stay outside, so the wheel is for machines that have them.
 """
 import base64
 import hashlib

@@ -18,7 +18,7 @@ from .errors import Code, Error
 ABI_VERSION = 1
 FILE_NAME = "libforetoken.so.1"
 
-# Of each function the result, then the arguments: i int32, l int64, z size_t, s a C string, p any pointer, v nothing.
+# For each function its result, then its arguments: i int32, l int64, z size_t, s a C string, p any pointer, v nothing.
 FUNCTIONS: Dict[str, str] = {
     "foretoken_version": "s", "foretoken_abi_version": "i", "foretoken_catch_bus_errors": "vi",
     "foretoken_error_code": "ip", "foretoken_error_field": "sp", "foretoken_error_message": "sp", "foretoken_error_free": "vp",

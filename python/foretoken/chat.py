@@ -6,6 +6,7 @@ passed over. Text content only, and calls of tools stay in the text; `foretoken 
 """
 import json
 import os
+import secrets
 import time
 import uuid
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
@@ -77,6 +78,7 @@ def request_options(engine: Any, messages: Sequence[Mapping[str, Any]], argument
 
     arguments: max_tokens, max_completion_tokens, temperature, top_p, seed, stop, logprobs, top_logprobs, logit_bias, presence_penalty,
     frequency_penalty, response_format, tools, n (1), stream_options, model (repeated in the answer), and options of the kinds "request" and "chat".
+    As with the server, an answer may be as long as fits, and its seed is random; the answer tells it.
     """
     given = {key: value for key, value in arguments.items() if value is not None}
     if given.pop("n", 1) != 1:
@@ -94,7 +96,10 @@ def request_options(engine: Any, messages: Sequence[Mapping[str, Any]], argument
     options["prompt_tokens"] = written(engine, messages, form, as_text=False)
     if logprobs:
         options["logprobs"] = top
-    return Asked(options, model or os.path.basename(engine.info()["model"]), bool(logprobs), usage, f"chatcmpl-{uuid.uuid4().hex}", int(time.time()))
+    information = engine.info()
+    options.setdefault("max_new_tokens", max(0, information["context_size"] - len(options["prompt_tokens"])))
+    options.setdefault("seed", secrets.randbits(32))
+    return Asked(options, model or os.path.basename(information["model"]), bool(logprobs), usage, f"chatcmpl-{uuid.uuid4().hex}", int(time.time()))
 
 
 def _token(engine: Any, token: int, logprob: float) -> Dict[str, Any]:
@@ -119,7 +124,8 @@ def completion(engine: Any, done: Completion, asked: Asked) -> Dict[str, Any]:
     logprobs = _logprobs(engine, done.tokens, done.logprobs, done.top_logprobs) if asked.logprobs and done.logprobs is not None else None
     choice = {"index": 0, "message": {"role": "assistant", "content": done.text, "refusal": None}, "logprobs": logprobs,
               "finish_reason": _REASONS.get(done.finish_reason, done.finish_reason)}
-    return {"id": asked.id, "object": "chat.completion", "created": asked.created, "model": asked.model, "choices": [choice], "usage": _usage(done)}
+    return {"id": asked.id, "object": "chat.completion", "created": asked.created, "model": asked.model, "choices": [choice], "usage": _usage(done),
+            "seed": done.seed}
 
 
 def chunk(asked: Asked, delta: Dict[str, Any], reason: Optional[str] = None, logprobs: Any = None) -> Dict[str, Any]:
