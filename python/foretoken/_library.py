@@ -5,11 +5,14 @@ Contract: the library is looked for when it is first needed: the file that FORET
 system's libraries. ctypes releases the interpreter's lock during each call. A `Handle` may be used by many threads: what is
 closed while others use it is freed by the last of them, and what was made before a fork is refused in the child.
 """
+import atexit
 import contextlib
 import ctypes
+import itertools
 import os
 import pathlib
 import threading
+import time
 import weakref
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -192,6 +195,12 @@ def inside(owner: Optional["Handle"]) -> Iterator[None]:
         _inside.owner = before
 
 
+_handles: Dict[int, "Handle"] = {}
+_numbers = itertools.count()
+_ending: Optional[int] = None  # the thread that runs `_at_exit`, once it does
+_STOPS = {"foretoken_engine_close": "foretoken_engine_stop", "foretoken_stream_free": "foretoken_stream_cancel"}
+
+
 class Handle:
     """Owns one object of the library until its Python owner is dropped or closed.
 
@@ -200,9 +209,10 @@ class Handle:
     """
 
     def __init__(self, owner: Any, what: str, pointer: int, free: str):
-        self._what, self._pointer, self._free = what, pointer, getattr(library(), free)
-        self._process, self._lock, self._users, self._closed = os.getpid(), threading.RLock(), 0, False
-        weakref.finalize(owner, self.close)
+        self._what, self._pointer, self._free, self._number = what, pointer, free, next(_numbers)
+        self._process, self._lock, self._users, self._closed, self._freeing = os.getpid(), threading.RLock(), 0, False, False
+        _handles[self._number] = self
+        weakref.finalize(owner, self.close).atexit = False
 
     def check(self) -> None:
         """Raises `Error` where the object cannot be used any more."""
@@ -210,6 +220,8 @@ class Handle:
             raise Error(Code.STOPPED, self._what, f"{self._what}: it was made before this process was forked; make another one in this process")
         if self._closed:
             raise Error(Code.STOPPED, self._what, f"{self._what}: it is closed; make another one")
+        if _ending not in (None, threading.get_ident()):
+            raise Error(Code.STOPPED, self._what, f"{self._what}: the process ends; join the threads that use it first")
 
     def refuse_inside(self) -> None:
         """Raises `Error` in a callback of this object, which would wait for itself."""
@@ -228,31 +240,60 @@ class Handle:
         finally:
             with self._lock:
                 self._users -= 1
-                last = self._closed and self._users == 0
-            if last:
+            if self._closed:
                 self._release()
 
     def close(self) -> None:
         """Frees the object, at once or when its last user is done with it. May be called again."""
         if os.getpid() != self._process:  # the threads and locks of the parent are not here
             return
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            unused = self._users == 0
-        if unused:
-            self._release()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
+        self._closed = True
+        self._release()
 
     def _release(self) -> None:
+        """Frees it if nobody uses it. What other threads let go while the process ends is left to `_at_exit`."""
+        with self._lock:
+            if self._freeing or self._users > 0 or _ending not in (None, threading.get_ident()):
+                return
+            self._freeing = True
         if getattr(_inside, "owner", None) is self:
-            threading.Thread(target=self._free, args=(self._pointer,)).start()
+            threading.Thread(target=self._free_now).start()
         else:
-            self._free(self._pointer)
+            self._free_now()
+
+    def _free_now(self) -> None:
+        getattr(library(), self._free)(self._pointer)
+        _handles.pop(self._number, None)
+
+    def stop(self) -> None:
+        """Ends what runs, so that its users come back soon."""
+        with self._lock:
+            if self._freeing or self._free not in _STOPS:
+                return
+            arguments = (self._pointer, None) if self._free == "foretoken_engine_close" else (self._pointer,)
+            getattr(library(), _STOPS[self._free])(*arguments)
+
+    def busy(self) -> bool:
+        """True while a thread uses or frees it."""
+        with self._lock:
+            return self._users > 0 or (self._freeing and self._number in _handles)
+
+
+def _at_exit() -> None:
+    """Closes everything while the interpreter still runs: a thread of the library that calls Python later would end the process with SIGABRT."""
+    global _ending
+    _ending = threading.get_ident()
+    mine = [handle for handle in reversed(list(_handles.values())) if handle._process == os.getpid()]
+    for handle in mine:
+        handle.stop()
+    until = time.monotonic() + 10  # a callback that never returns holds no process longer
+    while any(handle.busy() for handle in mine) and time.monotonic() < until:
+        time.sleep(0.002)
+    for handle in mine:
+        handle.close()
+
+
+atexit.register(_at_exit)
 
 
 def text_bytes(text: Any, field: str) -> Tuple[bytes, int]:
