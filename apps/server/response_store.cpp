@@ -7,7 +7,7 @@
 namespace foretoken::server {
 namespace {
 
-// Of an entry beside its texts: nodes of maps and lists, the id as a key, a client's name.
+// What an entry takes beside its texts: nodes of maps and lists, the id as a key, a client's name.
 constexpr std::size_t kEntryBytes = 640;
 constexpr std::size_t kAllocationBytes = 16;  // beside what was asked for
 

@@ -99,7 +99,7 @@ class BodySchemaMaker {
   }
 
  private:
-  // Of a note that says no more than a name: that of the chat's field of this name.
+  // Where a note says no more than a name: that of the chat's field with this name.
   const FieldNote& Known(const FieldNote& note) const {
     if (note.kind != NoteKind::null || note.foreign) return note;
     for (const FieldNote& other : chats_.all())

@@ -41,7 +41,7 @@ constexpr std::string_view kEmbeddingPaths = "/v1/embeddings /embedding /api/emb
 constexpr std::string_view kLlamaPaths = "/completion /infill";
 
 constexpr FieldText kFieldTexts[] = {
-    // Of all.
+    // Every API.
     {"/api/", "model", "the model's name, with or without `:latest`; absent: the one there is"},
     {"/api/", "name", "the model's name, too"},
     {"", "model", "one of the served model's names; absent: the one there is"},

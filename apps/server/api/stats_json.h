@@ -12,7 +12,7 @@ namespace foretoken::server {
 // The counts and the rates of them, by the names of SpeculationStats; a rate without a denominator
 // is absent. Times are left out.
 void PutCounts(nlohmann::ordered_json& object, const SpeculationStats& stats);
-// The same with the times.
+// As PutCounts, with the times.
 void PutTimedCounts(nlohmann::ordered_json& object, const SpeculationStats& stats);
 nlohmann::ordered_json DrafterCountsJson(const DrafterCounts& drafters);
 
