@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 900  # a wait that only ends a hang
 CODE = """
 import os, foretoken
-with foretoken.Engine(threads=1, context_size=128, repack_cache="off") as engine:
+with foretoken.Engine(threads=1, context_size=128, repack_cache="off", lookahead="fixed", num_speculative_tokens=3) as engine:
     done = engine.generate("Once upon a time", max_new_tokens=12, temperature=0).result()
     assert done.statistics["accepted"] > 0, done.statistics
 print(os.path.dirname(foretoken.__file__), foretoken.version(), len(done.tokens))
