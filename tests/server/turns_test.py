@@ -20,9 +20,9 @@ PROGRAM, MODELS, WRITER = (os.path.abspath(path) for path in sys.argv[1:4])
 CHATS = "/v1/chat/completions"
 WAIT_SECONDS = 900  # ends a hang only
 TEMPLATE = ("{{ tools | tojson if tools }}{% for m in messages %}<|im_start|>{{ 'user' if m.role == 'tool' else m.role }}\n{% if m.role == 'tool' %}"
-            "<tool_response>\n{{ m.content }}\n</tool_response>{% else %}{{ m.content or '' }}{% endif %}{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": \"{{ c.function.name }}\", "
-            "\"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
-            "{% endif %}")
+            "<tool_response>\n{{ m.content }}\n</tool_response>{% else %}{{ m.content or '' }}{% endif %}{% for c in m.tool_calls or [] %}<tool_call>\n"
+            "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}<|im_end|>\n{% endfor %}"
+            "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 PARAMETERS = {"type": "object", "properties": {"n": {"enum": [1, 2, 3]}}, "required": ["n"], "additionalProperties": False}
 TOOL = {"type": "function", "function": {"name": "now", "parameters": PARAMETERS}}
 ASK = {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 100, "temperature": 1}
@@ -64,24 +64,30 @@ class Turns(unittest.TestCase):
         return reply, more
 
     def test_the_next_turn_is_read_while_the_tool_runs(self):
-        for model in self.models:
-            for flags in (("--spec-type", "none"), ("--spec-type", "ngram", "--parallel", "3")):
-                with self.subTest(model=model, flags=flags):
-                    server, fresh = self.serve(model, *flags), self.serve(model, "--spec-type", "none", "--prefix-cache", "off")
-                    messages, read = [{"role": "user", "content": "When?"}], 0
-                    for turn in range(2):
-                        reply, more = self.ask(server, messages, seed=turn)
-                        plain, _ = self.ask(fresh, messages, seed=turn)
-                        self.assertEqual([call["function"] for call in reply["choices"][0]["message"]["tool_calls"]],
-                                         [call["function"] for call in plain["choices"][0]["message"]["tool_calls"]])
-                        if turn > 0:  # the template's text up to the result, at least
-                            self.assertGreaterEqual(reply["usage"]["prompt_tokens_details"]["cached_tokens"], begun)
-                        messages += more
-                        self.wait_for_next_turn(server, read)
-                        read = server.metric("next_turn_tokens_total")
-                        begun = self.count(server, messages[:-1])
-                        ended = sum(n for (name, _), n in server.metrics().items() if name == "request_success_total")
-                        self.assertEqual(ended, turn + 1)  # it is no request
+        for flags in (("--spec-type", "none"), ("--spec-type", "ngram", "--parallel", "3")):
+            with self.subTest(flags=flags):
+                server, fresh = self.serve("dense", *flags), self.serve("dense", "--spec-type", "none", "--prefix-cache", "off")
+                messages, read = [{"role": "user", "content": "When?"}], 0
+                for turn in range(2):
+                    reply, more = self.ask(server, messages, seed=turn)
+                    plain, _ = self.ask(fresh, messages, seed=turn)
+                    self.assertEqual([call["function"] for call in reply["choices"][0]["message"]["tool_calls"]],
+                                     [call["function"] for call in plain["choices"][0]["message"]["tool_calls"]])
+                    if turn > 0:  # the template's text up to the result, at least
+                        self.assertGreaterEqual(reply["usage"]["prompt_tokens_details"]["cached_tokens"], begun)
+                    messages += more
+                    self.wait_for_next_turn(server, read)
+                    read = server.metric("next_turn_tokens_total")
+                    begun = self.count(server, messages[:-1])
+                    ended = sum(n for (name, _), n in server.metrics().items() if name == "request_success_total")
+                    self.assertEqual(ended, turn + 1)  # it is no request
+
+    def test_nothing_is_read_ahead_behind_recurrent_layers(self):
+        server = self.serve("recurrent", "--spec-type", "none")
+        reply, _ = self.ask(server, [{"role": "user", "content": "When?"}], seed=1, max_tokens=250)
+        self.assertEqual(reply["choices"][0]["finish_reason"], "tool_calls")
+        time.sleep(1)  # more than it takes
+        self.assertEqual(server.metric("next_turn_tokens_total"), 0)
 
     def test_nothing_is_read_ahead_where_nothing_may_stay(self):
         server = self.serve("dense", "--spec-type", "none")
