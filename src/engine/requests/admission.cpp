@@ -109,12 +109,12 @@ bool Admission::Shares(const Job& job) const noexcept {
 }
 
 // Where the request's text goes on with a recurrent state that a sequence still has, that one; or else
-// the one whose state has been of no use for longest. -1: all are taken.
+// the one whose state has been of no use for longest. kNoSequence: all are taken.
 SeqId Admission::FreeSequence(const Job& job) const noexcept {
-  const SeqId known =
-      Shares(job) && !job.reads_prompt() ? cache_.SequenceOf(job.prompt, job.salt) : -1;
+  const SeqId known = Shares(job) && !job.reads_prompt() ? cache_.SequenceOf(job.prompt, job.salt)
+                                                         : kv::BlockTables::kNoSequence;
   if (known >= 0 && sequences_.Slot(known) == nullptr) return known;
-  SeqId found = -1;
+  SeqId found = kv::BlockTables::kNoSequence;
   for (SeqId seq = 0; seq < static_cast<SeqId>(sequences_.size()); ++seq) {
     if (sequences_.Slot(seq) != nullptr) continue;
     if (found < 0 || cache_.ended(seq) < cache_.ended(found)) found = seq;
