@@ -138,8 +138,7 @@ class Faults(unittest.TestCase):
         self.settles(server, files)
 
     def settles(self, server, files):
-        server.await_metric("num_requests_running", 0)
-        server.await_metric("num_requests_waiting", 0)
+        server.await_idle()
         end = time.monotonic() + SECONDS
         while server.open_files() > files:
             self.assertLess(time.monotonic(), end, (server.open_files(), files))
@@ -391,7 +390,7 @@ class Faults(unittest.TestCase):
         body = {**LONG, "max_tokens": 400, "n": 100, "stream": True, "speculative": {"enabled": False}}
         (_, _, data), = responses(server.exchange(post(body)))
         self.assertEqual(events(data)[-1].get("error", {}).get("code"), "request_timeout")
-        server.await_metric("num_requests_running", 0)
+        server.await_idle()
         self.assertEqual(server.completion(**SHORT)["usage"]["completion_tokens"], 6)
 
     def test_sigterm_under_load_answers_all_that_was_accepted(self):

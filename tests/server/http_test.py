@@ -430,7 +430,7 @@ class Threads(Served):
         self.assertEqual(self.server.get("/health")["status"], "ok")
         for sock in idle + slow + busy:
             sock.close()
-        self.server.await_metric("num_requests_running", 0)
+        self.server.await_idle()
 
 
 class Ends(unittest.TestCase):

@@ -293,8 +293,7 @@ class Overload(unittest.TestCase):
         self.assertGreater(self.held(server) - base, 40 * 100_000)
         waiting.close()
         first.close()
-        server.await_metric("num_requests_waiting", 0)
-        server.await_metric("num_requests_running", 0)
+        server.await_idle()
         sock = server.socket(receive_buffer=1)
         sock.sendall(request_bytes(COMPLETIONS, {**LONG, "n": 16, "stream": True, "logprobs": 20, "max_tokens": 200}))
         server.await_metric("request_success_total", 16, finished_reason="length")
@@ -398,7 +397,7 @@ class Overload(unittest.TestCase):
             time.sleep(0.5)
         for sock in busy + more:
             sock.close()
-        server.await_metric("num_requests_running", 0)
+        server.await_idle()
         self.assertEqual(server.completion(**SHORT)["usage"]["completion_tokens"], 6)
 
     def test_heads_that_never_end_give_way(self):
@@ -458,8 +457,7 @@ class Overload(unittest.TestCase):
             self.assertLess(self.peak(server), 400 * MIB)
         for sock in socks:
             sock.close()
-        server.await_metric("num_requests_running", 0)
-        server.await_metric("num_requests_waiting", 0)
+        server.await_idle()
         end = time.monotonic() + SECONDS
         while server.send("POST", COMPLETIONS, SHORT)[0] != 200:
             self.assertLess(time.monotonic(), end)
@@ -504,8 +502,7 @@ class Overload(unittest.TestCase):
                 pass
         for connection in connections:
             connection.close()
-        server.await_metric("num_requests_running", 0)
-        server.await_metric("num_requests_waiting", 0)
+        server.await_idle()
         return refused
 
     def test_an_address_has_so_many_requests(self):

@@ -610,7 +610,7 @@ class OwnServers(unittest.TestCase):
                 connection.close()
                 server.await_metric("request_success_total", 1 + (not stream), finished_reason="abort")
                 self.assertLess(server.metric("generation_tokens_total") - before, 400)
-                server.await_metric("num_requests_running", 0)
+                server.await_idle()
         self.assertEqual(server.log_text().count("client_gone"), 2)
 
     def test_a_waiting_client_that_goes_leaves_the_queue(self):
@@ -641,7 +641,7 @@ class OwnServers(unittest.TestCase):
         self.assertIn("Retry-After", headers)
         chunks = server.stream("/v1/completions", LONGER)
         self.assertEqual(chunks[-1]["error"]["code"], "request_timeout")
-        server.await_metric("num_requests_running", 0)
+        server.await_idle()
         self.assertEqual(server.send("POST", "/v1/completions", GOOD)[0], 200)
 
     def test_sigterm_answers_what_was_accepted(self):

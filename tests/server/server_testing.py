@@ -130,6 +130,13 @@ class Server:
             assert time.monotonic() < end, (taken, n)
             time.sleep(0.01)
 
+    def await_idle(self):
+        """Until nothing runs and nothing waits. One of the two alone may be 0 between a request's end and the next one's beginning."""
+        end = time.monotonic() + SECONDS
+        while any(busy := [self.get("/health")[key] for key in ("running", "waiting")]):
+            assert time.monotonic() < end, busy
+            time.sleep(0.01)
+
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
