@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mkdocs does for the manual beside its own work: pages from outside of docs/, references, links, and GitHub's Markdown.
+
+Contract: the functions are mkdocs' events, named in mkdocs.yml. Pages are read from the repository and never written there.
+"""
+import os
+import sys
+
+from mkdocs.structure.files import File
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import github_markdown  # noqa: E402  (beside this file)
+import places  # noqa: E402
+import reference  # noqa: E402
+import pymdownx.slugs  # noqa: E402
+
+_texts = {}  # of pages that are not in docs/, by their files in the site
+_origins = {}  # files of the repository, by those of the site
+
+
+def on_config(config):
+    config["markdown_extensions"].insert(0, github_markdown.TwoSpaces())
+    config["mdx_configs"]["toc"]["slugify"] = pymdownx.slugs.slugify(case="lower")  # GitHub's names of headings
+    return config
+
+
+def _pages(files):
+    """Texts of the pages that are not in docs/, by their files in the site."""
+    _origins.update({file.src_path: "docs/" + file.src_path for file in files if file.src_path.endswith(".md")})
+    made = {"adr/index.md": reference.decisions(), "reference/cpp.md": reference.cpp(), "reference/python.md": reference.python()}
+    for path, page in places.PAGES.items():
+        if page not in made:
+            made[page] = reference.read(path)
+            _origins[page] = path
+    wanted = {path for page, origin in _origins.items() for path in places.links(origin, reference.read(origin)) if not path.startswith("docs/")}
+    for path in sorted(wanted | set(reference.headers()) | {"include/foretoken.h"}):
+        if places.is_source(path):
+            made[places.place(path)] = reference.source(path)
+    return made
+
+
+def on_files(files, config):
+    _texts.update(_pages(files))
+    for page in _texts:
+        files.append(File(page, config["docs_dir"], config["site_dir"], config["use_directory_urls"]))
+    files.append(File("manual.css", os.path.dirname(os.path.abspath(__file__)), config["site_dir"], config["use_directory_urls"]))
+    return files
+
+
+def on_page_read_source(page, config):
+    return _texts.get(page.file.src_path)
+
+
+def on_page_markdown(markdown, page, config, files):
+    origin = _origins.get(page.file.src_path)
+    text = github_markdown.pictures(markdown)
+    return github_markdown.adapted(places.linked(origin, text) if origin else text)
