@@ -3,6 +3,8 @@
 
 Contract: the functions are mkdocs' events, named in mkdocs.yml. Pages are read from the repository and never written there.
 """
+import glob
+import json
 import os
 import sys
 
@@ -52,6 +54,18 @@ def on_page_read_source(page, config):
 
 
 def on_page_markdown(markdown, page, config, files):
+    page.title = page.title.replace("`", "")
     origin = _origins.get(page.file.src_path)
     text = github_markdown.pictures(markdown)
     return github_markdown.adapted(places.linked(origin, text) if origin else text)
+
+
+def on_post_build(config):
+    """search/offline.js: the search for pages that are opened from a folder (theme/main.html)."""
+    site = config["site_dir"]
+    with open(os.path.join(site, "search", "search_index.json"), encoding="utf-8") as file:
+        index = json.load(file)
+    with open(glob.glob(os.path.join(site, "assets", "javascripts", "workers", "search.*.min.js"))[0], encoding="utf-8") as file:
+        worker = file.read()
+    with open(os.path.join(site, "search", "offline.js"), "w", encoding="utf-8") as file:
+        file.write(f"var __search = {{index: Promise.resolve({json.dumps(index)}), worker: URL.createObjectURL(new Blob([{json.dumps(worker)}]))}};\n")
