@@ -90,7 +90,7 @@ def broken(site, found):
             file = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
             if re.match(r"[a-z]+:", link) or anchor in ("only-light", "only-dark"):
                 file, anchor = (file, "") if anchor else (name, "")
-            if not os.path.exists(os.path.join(site, file)):
+            if not os.path.isfile(os.path.join(site, file)):
                 problems.append(f"{name}: {link}: no such file")
             elif anchor and file in found and anchor not in found[file].names:
                 problems.append(f"{name}: {link}: no such heading")

@@ -27,6 +27,8 @@ def place(path):
     if path in PAGES:
         return PAGES[path]
     if path.startswith("docs/"):
+        if os.path.isdir(os.path.join(ROOT, path)):
+            return None
         return path[len("docs/"):]
     return f"reference/{path}.md" if is_source(path) else None
 
