@@ -11,7 +11,8 @@ import sys
 from mkdocs.structure.files import File
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import github_markdown  # noqa: E402  (beside this file)
+import diagram  # noqa: E402  (beside this file)
+import github_markdown  # noqa: E402
 import places  # noqa: E402
 import reference  # noqa: E402
 import pymdownx.slugs  # noqa: E402
@@ -57,7 +58,7 @@ def on_page_markdown(markdown, page, config, files):
     page.title = page.title.replace("`", "")
     origin = _origins.get(page.file.src_path)
     text = github_markdown.pictures(markdown)
-    return github_markdown.adapted(places.linked(origin, text) if origin else text)
+    return diagram.drawn(github_markdown.adapted(places.linked(origin, text) if origin else text))
 
 
 def on_post_build(config):

@@ -47,17 +47,17 @@ class Page(html.parser.HTMLParser):
 
 
 def counted(text):
-    """The numbers of tables, items and blocks of code that a Markdown text has on GitHub."""
+    """The numbers of tables, items, diagrams and blocks of code that a Markdown text has on GitHub."""
     fence = re.compile(r"^[ ]*(```+).*?^[ ]*\1[ ]*$", re.M | re.S)
     rest = fence.sub("", text)
     return {"table": len(re.findall(r"^[ ]*\|[-| ]+\|$", rest, re.M)), "li": len(re.findall(r"^[ ]*(?:[-*]|\d+\.) +\S", rest, re.M)),
-            "pre": len(fence.findall(text)) + len(re.findall(r"(?<=\n\n)    \S", rest))}
+            "svg": text.count("\n```mermaid\n"), "pre": len(fence.findall(text)) - text.count("\n```mermaid\n") + len(re.findall(r"(?<=\n\n)    \S", rest))}
 
 
 def built(folder):
     """The site in `folder`; ends with 77 where there is no mkdocs."""
-    if not shutil.which("mkdocs") or not os.path.isdir(THEME):
-        print("skipped: no mkdocs with mkdocs-material (packages.txt, group manual)")
+    if not shutil.which("mkdocs") or not shutil.which("dot") or not os.path.isdir(THEME):
+        print("skipped: no mkdocs with mkdocs-material, or no graphviz (packages.txt, group manual)")
         sys.exit(77)
     ran = subprocess.run(["mkdocs", "build", "--strict", "--quiet", "--config-file", os.path.join(ROOT, "mkdocs.yml"), "--site-dir", folder], check=False)
     if ran.returncode:
@@ -128,7 +128,7 @@ def controls(site, found):
     """A broken link, a heading that is not there, and a script from elsewhere are seen."""
     planted = Page('<a href="nothing.html"></a><a href="cli.html#nothing"></a><a href="cli.html#model"></a><script src="https://example.org/x.js"></script>')
     assert len(broken(site, {**found, "planted.html": planted}).__str__().split("planted.html: ")) == 4, "planted faults are not found"
-    assert counted("- a\n  - b\n\n| x |\n|---|\n| y |\n\n```\n- c\n```\n") == {"table": 1, "li": 2, "pre": 1}
+    assert counted("- a\n  - b\n\n| x |\n|---|\n| y |\n\n```\n- c\n```\n") == {"table": 1, "li": 2, "svg": 0, "pre": 1}
 
 
 def main():
