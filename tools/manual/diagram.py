@@ -20,51 +20,56 @@ def quoted(label):
     return '"' + "\\n".join(lines).replace('"', '\\"') + '"'
 
 
-def dot(text):
-    """A flowchart in graphviz' notation."""
-    out, groups, ends, labels = [HEAD, TAIL], {}, [], {}
+class Flowchart:
+    """A flowchart that is read line by line, and its lines in graphviz' notation."""
 
-    def node(word):
+    def __init__(self):
+        self.out, self.groups, self.open, self.known = [HEAD, TAIL], {}, [], set()
+
+    def node(self, word):
+        """The name of a box; a box belongs to the subgraphs that are open where it is first named."""
         match = NODE.match(word)
         if not match:
-            raise ValueError(f"diagram: no box: {word}")
+            raise ValueError(f"diagram: {word}: no box, name or arrow; tools/manual/diagram.py says what is read")
         name, label = match.groups()
+        if name not in self.groups and name not in self.known:
+            self.known.add(name)
+            for group in self.open:
+                self.groups[group].append(name)
         if label:
-            labels[name] = label
-        if name not in groups and (label or name not in labels):
-            labels.setdefault(name, name)
-            for group in ends:
-                groups[group].append(name)
-            if label:
-                out.append(f"{name} [label={quoted(label)}];")
+            self.out.append(f"{name} [label={quoted(label)}];")
         return name
 
-    for line in (line.strip() for line in text.split("\n")[1:]):
-        arrows = ARROW.split(line)
+    def edge(self, start, to, word, arrow):
+        """An arrow; one from or to a subgraph ends at its border."""
+        style = [f'label="{word}"'] if word else []
+        style += ["style=dashed"] if arrow == "-.->" else []
+        style += [f"ltail=cluster_{start}"] if start in self.groups else []
+        style += [f"lhead=cluster_{to}"] if to in self.groups else []
+        first, last = (self.groups[name][0] if name in self.groups else name for name in (start, to))
+        self.out.append(f"{first} -> {last} [{' '.join(style)}];")
+
+    def read(self, line):
         if line.startswith("subgraph "):
             name, label = NODE.match(line[len("subgraph "):]).groups()
-            groups[name] = []
-            ends.append(name)
-            out.append(f"subgraph cluster_{name} {{ style=rounded; label={quoted(label)};")
+            self.groups[name] = []
+            self.open.append(name)
+            self.out.append(f"subgraph cluster_{name} {{ style=rounded; label={quoted(label)};")
         elif line == "end":
-            ends.pop()
-            out.append("}")
+            self.open.pop()
+            self.out.append("}")
         elif line and not line.startswith("direction"):
-            names = [node(word) for word in arrows[::3]]
-            for number, (start, to) in enumerate(zip(names, names[1:])):
-                word, arrow = arrows[3 * number + 1], arrows[3 * number + 2]
-                out.append(edge(groups, start, to, word, arrow))
-    return "\n".join([*out, "}"])
+            parts = ARROW.split(line)
+            names = [self.node(word) for word in parts[::3]]
+            for number in range(len(names) - 1):
+                self.edge(names[number], names[number + 1], parts[3 * number + 1], parts[3 * number + 2])
 
 
-def edge(groups, start, to, word, arrow):
-    """An arrow; one from or to a subgraph ends at its border."""
-    style = [f'label="{word}"'] if word else []
-    style += ["style=dashed"] if arrow == "-.->" else []
-    style += [f"ltail=cluster_{start}"] if start in groups else []
-    style += [f"lhead=cluster_{to}"] if to in groups else []
-    first, last = (groups[name][0] if name in groups else name for name in (start, to))
-    return f"{first} -> {last} [{' '.join(style)}];"
+def dot(text):
+    chart = Flowchart()
+    for line in text.split("\n")[1:]:
+        chart.read(line.strip())
+    return "\n".join([*chart.out, "}"])
 
 
 def picture(match):

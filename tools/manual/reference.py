@@ -63,8 +63,8 @@ def cpp():
         name, says = re.match(r"(\S+?): *(.*)", " ".join(comment(read(path))[0])).groups()
         first = re.split(r"(?<=[.:])\s", says.replace("|", "\\|"))[0].rstrip(":")
         rows.append(f"| [{name}]({path}.md) | {first} |")
-    return "\n".join(["# C++ headers", "", "All public headers of [the library](../library.md), each with its comments. Those in `tools/` are for programs about",
-                      "models; most programs need `foretoken/engine.h` alone.", "", "| Header | What it is for |", "|---|---|", *rows, ""])
+    return "\n".join(["# C++ headers", "", "All public headers of [the library](../library.md), each with its comments. Those in `tools/` are for",
+                      "programs about models; most programs need `foretoken/engine.h` alone.", "", "| Header | What it is for |", "|---|---|", *rows, ""])
 
 
 def signature(node):
