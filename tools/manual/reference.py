@@ -42,7 +42,7 @@ def prose(words):
         if line.startswith("  ") != code and line.strip():
             code = not code
             parts.append("```cpp" if code else "```\n")
-        parts.append(line[2:] if code else re.sub(r"([*_<`\[])", r"\\\1", line))
+        parts.append(line[2:] if code else re.sub(r"([*_<\[])", r"\\\1", line))
     return "\n".join(parts + ["```"] if code else parts)
 
 
@@ -53,7 +53,7 @@ def source(path):
         return f"# {path}\n\n```{LANGUAGES.get(ending, 'text')}\n{text.rstrip()}\n```\n"
     words, rest = comment(text)
     name = re.match(r"(\S+?): *(.*)", words[0])
-    return f"# {name.group(1)}\n\n{prose([name.group(2).capitalize(), *words[1:]])}\n\n## Declarations\n\n```cpp\n{rest}\n```\n"
+    return f"# {name.group(1)}\n\n{prose([name.group(2)[:1].upper() + name.group(2)[1:], *words[1:]])}\n\n## Declarations\n\n```cpp\n{rest}\n```\n"
 
 
 def cpp():
@@ -61,7 +61,7 @@ def cpp():
     rows = []
     for path in headers():
         name, says = re.match(r"(\S+?): *(.*)", " ".join(comment(read(path))[0])).groups()
-        first = re.split(r"(?<=[.:])\s", says.replace("|", "\\|"))[0].rstrip(":")
+        first = re.split(r"(?<=[.:])\s", says.replace("|", "\\|"))[0].rstrip(":.")
         rows.append(f"| [{name}]({path}.md) | {first} |")
     return "\n".join(["# C++ headers", "", "All public headers of [the library](../library.md), each with its comments. Those in `tools/` are for",
                       "programs about models; most programs need `foretoken/engine.h` alone.", "", "| Header | What it is for |", "|---|---|", *rows, ""])
