@@ -35,6 +35,11 @@ def comment(text):
     return words, "\n".join(lines[end + 1:]).strip("\n")
 
 
+def plain(text):
+    """Text whose only marks are those of code, as Markdown."""
+    return re.sub(r"`[^`]*`|[*_<\[]", lambda part: part.group() if len(part.group()) > 1 else "\\" + part.group(), text)
+
+
 def prose(words):
     """Lines of a comment as Markdown: what is indented is code, and all else is text as it stands."""
     parts, code = [], False
@@ -42,7 +47,7 @@ def prose(words):
         if line.startswith("  ") != code and line.strip():
             code = not code
             parts.append("```cpp" if code else "```\n")
-        parts.append(line[2:] if code else re.sub(r"([*_<\[])", r"\\\1", line))
+        parts.append(line[2:] if code else plain(line))
     return "\n".join(parts + ["```"] if code else parts)
 
 
@@ -86,7 +91,7 @@ def described(node, name, depth):
     start = next((member for member in members if member.name == "__init__"), None) if isinstance(node, ast.ClassDef) else node
     if start and not any(isinstance(mark, ast.Name) and mark.id == "property" for mark in start.decorator_list):
         parts += ["```python", name.replace("__init__", "") + signature(start), "```", ""]
-    parts += [re.sub(r"([*_<])", r"\\\1", says), ""]
+    parts += [plain(says), ""]
     for member in members if isinstance(node, ast.ClassDef) else []:
         if not member.name.startswith("_"):
             parts += described(member, f"{node.name}.{member.name}", depth + 1)
