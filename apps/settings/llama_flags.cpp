@@ -32,7 +32,7 @@ std::vector<ForeignFlag> WithoutEffect() {
              "-kvo --kv-offload -nkvo --no-kv-offload --repack -nr --no-repack --no-host "
              "--op-offload --no-op-offload --check-tensors --swa-full -kvu --kv-unified "
              "-cmoe --cpu-moe --cache-prompt --no-cache-prompt -dio --direct-io -ndio "
-             "--no-direct-io"),
+             "--no-direct-io --embedding --embeddings --rerank --reranking"),
        Takes::kNothing, ""},
       {{"-fa", "--flash-attn", "--log-colors", "-fit", "--fit"}, Takes::kSwitchValue, ""},
       {Names("-b --batch-size -ub --ubatch-size -tb --threads-batch -td --threads-draft "
@@ -104,9 +104,6 @@ std::vector<ForeignFlag> Missing() {
        Takes::kValue,
        "adapters are not read; merge the adapter into the model's file first"},
       {{"--mmproj"}, Takes::kValue, "images and sounds are not read; give text only"},
-      {{"--embedding", "--embeddings", "--rerank", "--reranking"},
-       Takes::kNothing,
-       "foretoken only generates text; use another program for embeddings"},
       {{"--samplers", "--sampler-seq", "--sampling-seq"},
        Takes::kValue,
        "the order of sampling steps is fixed; leave it out and set each step by its flag"},
@@ -124,7 +121,8 @@ std::vector<ForeignFlag> Missing() {
        "a text ends where its context ends; raise -c for longer ones"},
       {{"--reasoning-format", "--reasoning-budget"},
        Takes::kValue,
-       "texts are given as the model wrote them; leave it out"},
+       "replies have thoughts apart, and a request bounds them with thinking_budget_tokens; "
+       "leave it out"},
       {{"--rpc"}, Takes::kValue, "foretoken computes in one process; leave it out"},
       {{"--ssl-key-file", "--ssl-cert-file"},
        Takes::kValue,
