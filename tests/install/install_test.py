@@ -18,7 +18,7 @@ import tempfile
 import unittest
 
 parser = argparse.ArgumentParser()
-for name in ("sources", "build", "writer", "cmake", "generator", "pkg-config", "compiler", "c-compiler", "flags", "mpiexec"):
+for name in ("sources", "build", "writer", "cmake", "generator", "pkg-config", "compiler", "c-compiler", "flags", "mpiexec", "stripped"):
     parser.add_argument("--" + name, required=True)
 ARGUMENTS, REST = parser.parse_known_args()
 
@@ -229,6 +229,19 @@ class Program(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertIn(str(MODELS), result.stderr)
         self.assertNotRegex(result.stderr, itself(ARGUMENTS.sources))
+
+
+class Files(unittest.TestCase):
+    def test_a_release_has_no_symbols(self):
+        for path in (PREFIX / "bin/foretoken", *PREFIX.rglob("libforetoken*.so*")):
+            self.assertEqual(".symtab" not in done("readelf", "-SW", path), ARGUMENTS.stripped == "yes", path)
+
+    def test_the_documents_come_with_it(self):
+        folder = PREFIX / "share/doc/foretoken"
+        links = re.findall(r"\]\(((?:docs|examples)/[^)#]*)", (folder / "README.md").read_text())
+        self.assertGreater(len(links), 10)
+        for link in links:
+            self.assertTrue((folder / link).exists(), link)
 
 
 class Ranks(unittest.TestCase):
