@@ -68,6 +68,11 @@ def done(*command, **keywords):
     return result.stdout
 
 
+def without(*packages):
+    """Flags of CMake that make packages missing."""
+    return [f"-DCMAKE_DISABLE_FIND_PACKAGE_{package}=ON" for package in packages]
+
+
 def itself(folder):
     """Finds this very folder, which may have a short name such as /foretoken, and no other that ends so."""
     return r"(?<![\w}.-])" + re.escape(folder) + r"(?![\w.-])"
@@ -127,6 +132,28 @@ class Library(unittest.TestCase):
         done(ARGUMENTS.cmake, "--build", build)
         self.check_tokens(build / "consumer")
         self.check_text(build / "generate_c")
+
+    def test_the_c_interface_alone_needs_no_other_package(self):
+        build = pathlib.Path(FOLDER.name) / "shared"
+        configure = (ARGUMENTS.cmake, "-S", CONSUMER, "-G", ARGUMENTS.generator, f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DGENERATE_C={GENERATE_C}",
+                     f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}", f"-DCMAKE_C_COMPILER={ARGUMENTS.c_compiler}", f"-DCMAKE_C_FLAGS={ARGUMENTS.flags}",
+                     *without("fmt", "PkgConfig", "Threads", "tl-expected"))
+        done(*configure, "-B", build, "-DPARTS=COMPONENTS;shared")
+        done(ARGUMENTS.cmake, "--build", build)
+        self.check_text(build / "generate_c")
+        for parts in ("COMPONENTS;engine", "COMPONENTS;nothing"):
+            self.assertNotEqual(call(*configure, "-B", build.with_name("refused"), f"-DPARTS={parts}").returncode, 0, parts)
+
+    def test_another_project_takes_in_the_library_alone(self):
+        build = pathlib.Path(FOLDER.name) / "taken_in"
+        done(ARGUMENTS.cmake, "-S", CONSUMER, "-B", build, "-G", ARGUMENTS.generator, f"--graphviz={build}/linked.dot",
+             f"-DSOURCES={ARGUMENTS.sources}", "-DFORETOKEN_MPI=OFF",
+             f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}", f"-DCMAKE_C_COMPILER={ARGUMENTS.c_compiler}",
+             *without("Boost", "CLI11", "GTest", "MPI", "Torch", "prometheus-cpp"))
+        linked = (build / "linked.dot").read_text()
+        self.assertRegex(linked, r'"consumer\b')
+        self.assertRegex(linked, r'"foretoken_engine\b')
+        self.assertNotRegex(linked.lower(), r"foretoken_(cli|server|mpi)\b|_tests\b|example_|boost|prometheus")
 
     def check_text(self, generate, environment=None):
         models = (FIXTURES / "target.gguf", FIXTURES / "draft.gguf")
