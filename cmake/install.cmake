@@ -4,6 +4,16 @@
 # foretoken-train is a program only: libtorch never reaches what the library's users link.
 include(CMakePackageConfigHelpers)
 
+# A release is installed without symbols: programs and shared libraries as `cmake --install --strip` does, and archives, which CMake leaves
+# alone, without what debuggers read (below).
+option(FORETOKEN_KEEP_SYMBOLS "Install a release with its symbols" OFF)
+if(NOT FORETOKEN_KEEP_SYMBOLS)
+  install(CODE [[
+    if(CMAKE_INSTALL_CONFIG_NAME MATCHES "^(Release|MinSizeRel)$")
+      set(CMAKE_INSTALL_DO_STRIP ON)
+    endif()]] ALL_COMPONENTS)
+endif()
+
 if(TARGET foretoken_cli)
   install(TARGETS foretoken_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/models OPTIONAL FILES_MATCHING PATTERN "*.gguf" PATTERN "*.md")
@@ -19,7 +29,8 @@ if(TARGET foretoken_train)  # not built by `tools/dev build`, hence optional
   set_target_properties(foretoken_train foretoken_train_tokenizer PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS foretoken_train foretoken_train_tokenizer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
 endif()
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The library.
 set(modules ${FORETOKEN_MODULES})
@@ -31,6 +42,17 @@ endforeach()
 install(DIRECTORY include/foretoken DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS foretoken foretoken_settings ${libraries} EXPORT foretoken
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+list(TRANSFORM libraries REPLACE "(.+)" "$<TARGET_FILE_NAME:\\1>" OUTPUT_VARIABLE archives)
+install(CODE "
+  if(CMAKE_INSTALL_DO_STRIP)
+    get_filename_component(folder \"${CMAKE_INSTALL_LIBDIR}\" ABSOLUTE BASE_DIR \"\${CMAKE_INSTALL_PREFIX}\")
+    foreach(archive ${archives})
+      execute_process(COMMAND \"${CMAKE_STRIP}\" -g \"\$ENV{DESTDIR}\${folder}/\${archive}\" COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()
+  endif()")
+if(TARGET foretoken_mpi)
+  install(TARGETS foretoken_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(TARGET foretoken_shared)  # not built by `tools/dev build`, hence optional, and an export of its own
   install(FILES include/foretoken.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(TARGETS foretoken_shared EXPORT foretoken_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
@@ -55,10 +77,7 @@ install(FILES ${PROJECT_BINARY_DIR}/package/foretokenConfig.cmake ${PROJECT_BINA
 list(REVERSE libraries)
 list(TRANSFORM libraries PREPEND -l)
 list(JOIN libraries " " pc_libraries)
-set(pc_mpi "")
-if(MPI_C_FOUND)
-  list(JOIN MPI_C_LIBRARIES " " pc_mpi)
-endif()
+list(TRANSFORM CMAKE_DL_LIBS PREPEND -l OUTPUT_VARIABLE pc_dl)
 file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" pc_prefix ${pc_prefix})
 file(RELATIVE_PATH pc_libdir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})

@@ -34,8 +34,9 @@ class RankGroup {
   // The number that this process has among them, before it joins.
   static int StartedRank() noexcept;
 
-  // Connects this process with the others; once in a process. All ranks do it. Errors: kUnsupported (a
-  // build without MPI, or with another one than the processes were started by), kMismatch (ranks of
+  // Connects this process with the others; once in a process. All ranks do it. It loads MPI, from
+  // libforetoken_mpi.so, which the linker's folders must have. Errors: kUnsupported (MPI cannot be loaded,
+  // or is another one than the processes were started by), kMismatch (ranks of
   // other versions or with other arguments: all ranks get the same list of what differs, and where),
   // kIo (MPI refuses), kRankLost.
   [[nodiscard]] static Result<std::shared_ptr<RankGroup>> Join(const RankOptions& options);

@@ -22,17 +22,14 @@ struct MpiOptions {
   double deadline_s = 10;
 };
 
-// Whether this build can use MPI.
-bool HasMpi() noexcept;
-
 // The number of processes that mpirun or a batch system has started together with this one, with it, and
 // 1 where it runs alone. Asks the environment only.
 int StartedRanks() noexcept;
 // The number that this process has among them: 0 for the first, and where it runs alone.
 int StartedRank() noexcept;
 
-// Joins the ranks; once in a process, which leaves them when the result is destroyed. Errors:
-// kUnsupported (a build without MPI), kIo (MPI refuses).
+// Loads MPI (comm/mpi_plugin.h) and joins the ranks; once in a process, which leaves them when the result
+// is destroyed. Errors: kUnsupported (MPI cannot be loaded), kIo (it refuses).
 [[nodiscard]] Result<std::unique_ptr<Ranks>> JoinMpi(const MpiOptions& options);
 
 }  // namespace foretoken::comm

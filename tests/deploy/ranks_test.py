@@ -73,6 +73,7 @@ class Ranks(unittest.TestCase):
         shutil.copy(DEPLOY / "foretoken-ranks", bin_folder)
         # Copies: the build folder may be closed to other users.
         shutil.copy(FORETOKEN, bin_folder / "foretoken")
+        shutil.copy(FORETOKEN.parent / "libforetoken_mpi.so", bin_folder)
         shutil.copytree(MODELS, self.folder / "models", ignore=lambda folder, names: [name for name in names if not name.endswith(".gguf")])
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / "id"))
         os.chown(self.folder / "id", USER, USER)

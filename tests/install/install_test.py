@@ -18,7 +18,7 @@ import tempfile
 import unittest
 
 parser = argparse.ArgumentParser()
-for name in ("sources", "build", "writer", "cmake", "generator", "pkg-config", "compiler", "c-compiler", "flags"):
+for name in ("sources", "build", "writer", "cmake", "generator", "pkg-config", "compiler", "c-compiler", "flags", "mpiexec", "stripped"):
     parser.add_argument("--" + name, required=True)
 ARGUMENTS, REST = parser.parse_known_args()
 
@@ -66,6 +66,11 @@ def done(*command, **keywords):
     if result.returncode != 0:
         raise AssertionError(f"{shlex.join(map(str, command))}: exit code {result.returncode}\n{result.stdout}{result.stderr}")
     return result.stdout
+
+
+def without(*packages):
+    """Flags of CMake that make packages missing."""
+    return [f"-DCMAKE_DISABLE_FIND_PACKAGE_{package}=ON" for package in packages]
 
 
 def itself(folder):
@@ -127,6 +132,28 @@ class Library(unittest.TestCase):
         done(ARGUMENTS.cmake, "--build", build)
         self.check_tokens(build / "consumer")
         self.check_text(build / "generate_c")
+
+    def test_the_c_interface_alone_needs_no_other_package(self):
+        build = pathlib.Path(FOLDER.name) / "shared"
+        configure = (ARGUMENTS.cmake, "-S", CONSUMER, "-G", ARGUMENTS.generator, f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DGENERATE_C={GENERATE_C}",
+                     f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}", f"-DCMAKE_C_COMPILER={ARGUMENTS.c_compiler}", f"-DCMAKE_C_FLAGS={ARGUMENTS.flags}",
+                     *without("fmt", "PkgConfig", "Threads", "tl-expected"))
+        done(*configure, "-B", build, "-DPARTS=COMPONENTS;shared")
+        done(ARGUMENTS.cmake, "--build", build)
+        self.check_text(build / "generate_c")
+        for parts in ("COMPONENTS;engine", "COMPONENTS;nothing"):
+            self.assertNotEqual(call(*configure, "-B", build.with_name("refused"), f"-DPARTS={parts}").returncode, 0, parts)
+
+    def test_another_project_takes_in_the_library_alone(self):
+        build = pathlib.Path(FOLDER.name) / "taken_in"
+        done(ARGUMENTS.cmake, "-S", CONSUMER, "-B", build, "-G", ARGUMENTS.generator, f"--graphviz={build}/linked.dot",
+             f"-DSOURCES={ARGUMENTS.sources}", "-DFORETOKEN_MPI=OFF",
+             f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}", f"-DCMAKE_C_COMPILER={ARGUMENTS.c_compiler}",
+             *without("Boost", "CLI11", "GTest", "MPI", "Torch", "prometheus-cpp"))
+        linked = (build / "linked.dot").read_text()
+        self.assertRegex(linked, r'"consumer\b')
+        self.assertRegex(linked, r'"foretoken_engine\b')
+        self.assertNotRegex(linked.lower(), r"foretoken_(cli|server|mpi)\b|_tests\b|example_|boost|prometheus")
 
     def check_text(self, generate, environment=None):
         models = (FIXTURES / "target.gguf", FIXTURES / "draft.gguf")
@@ -229,6 +256,68 @@ class Program(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertIn(str(MODELS), result.stderr)
         self.assertNotRegex(result.stderr, itself(ARGUMENTS.sources))
+
+
+class Files(unittest.TestCase):
+    def test_a_release_has_no_symbols(self):
+        for path in (PREFIX / "bin/foretoken", *PREFIX.rglob("libforetoken*.so*")):
+            self.assertEqual(".symtab" not in done("readelf", "-SW", path), ARGUMENTS.stripped == "yes", path)
+
+    def test_the_documents_come_with_it(self):
+        folder = PREFIX / "share/doc/foretoken"
+        links = re.findall(r"\]\(((?:docs|examples)/[^)#]*)", (folder / "README.md").read_text())
+        self.assertGreater(len(links), 10)
+        for link in links:
+            self.assertTrue((folder / link).exists(), link)
+
+
+class Ranks(unittest.TestCase):
+    """MPI is loaded by processes that compute one network together, and by nothing else."""
+    FLAGS = ("generate", "-m", FIXTURES / "target.gguf", "-md", FIXTURES / "draft.gguf", "-p", "Once upon", "-n", "8", "--temp", "0", "--json")
+    STARTED = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
+    AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+    def plug_in(self, name, *flags):
+        """A folder with an empty library."""
+        folder = pathlib.Path(FOLDER.name) / name
+        folder.mkdir(exist_ok=True)
+        done(ARGUMENTS.c_compiler, "-shared", "-x", "c", "/dev/null", "-Wl,-soname," + name, "-o", folder / name, *flags)
+        return folder
+
+    def check_refused(self, program, environment, why):
+        result = call(program, *self.FLAGS, environment={**self.STARTED, **environment})
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, "^foretoken: ranks: " + why)
+        self.assertEqual(call(program, *self.FLAGS, environment=environment).returncode, 0)  # one process has no use for it
+
+    def test_neither_the_program_nor_the_library_nor_their_users_need_mpi(self):
+        for path in (PREFIX / "bin/foretoken", *PREFIX.rglob("libforetoken.so.1")):
+            self.assertNotRegex(done("ldd", path), "libmpi|libopen-|libpmi")
+        for path in (path for path in PREFIX.rglob("*") if path.suffix in (".pc", ".cmake")):
+            self.assertNotRegex(path.read_text().lower(), r"(?<![a-z])(lib|open)?mpi(ch)?(?![a-z])", path)
+
+    def test_without_the_plug_in_an_error_says_what_to_install(self):
+        program = pathlib.Path(FOLDER.name) / "alone/foretoken"
+        program.parent.mkdir()
+        shutil.copy(PREFIX / "bin/foretoken", program)
+        self.check_refused(program, {}, r"MPI cannot be loaded: libforetoken_mpi\.so: .*; build foretoken where libopenmpi-dev or libmpich-dev is")
+
+    def test_without_mpi_an_error_says_what_to_install(self):
+        absent = self.plug_in("libmpi_absent.so")
+        plug_in = self.plug_in("libforetoken_mpi.so", "-Wl,--no-as-needed", f"-L{absent}", "-lmpi_absent")
+        self.check_refused(PREFIX / "bin/foretoken", {"LD_LIBRARY_PATH": str(plug_in)},
+                           r"MPI cannot be loaded: libmpi_absent\.so: .*; install the MPI that foretoken was built with, openmpi-bin or mpich\n")
+
+    def test_the_plug_in_of_another_build_is_refused(self):
+        self.check_refused(PREFIX / "bin/foretoken", {"LD_LIBRARY_PATH": str(self.plug_in("libforetoken_mpi.so"))},
+                           r"libforetoken_mpi\.so is not of this foretoken \(0\.1\.0\): .*; install both from one\n")
+
+    @unittest.skipIf("-fsanitize" in ARGUMENTS.flags, "MPI itself is not instrumented")
+    def test_two_ranks_say_what_one_process_says(self):
+        if not list(PREFIX.rglob("libforetoken_mpi.so")):
+            self.skipTest("a build without MPI")
+        ranks = done(ARGUMENTS.mpiexec, "-n", "2", PREFIX / "bin/foretoken", *self.FLAGS, environment=self.AS_ROOT)
+        self.assertEqual(json.loads(ranks)["token_ids"], json.loads(program(*self.FLAGS).stdout)["token_ids"])
 
 
 if __name__ == "__main__":
