@@ -65,13 +65,15 @@ def libraries(program, folders):
     return dict(sorted(found.items()))
 
 
-def licence(path, triple):
-    """The Debian package of a library, and the file with its licence."""
-    package = re.split("[:,]", run("dpkg-query", "--search", f"*/{triple}/*{path.name}"))[0]
-    file = DOCUMENTS / package / "copyright"
-    if not file.exists():
-        raise Problem(f"licence of {path.name}: there is no {file}; install the package {package} whole")
-    return package, file
+def licences(paths, triple):
+    """The files with the licences of libraries, by the Debian packages that these are from."""
+    said = run("dpkg-query", "--search", *(f"*/{triple}/*{path.name}" for path in paths))
+    packages = {line.rpartition("/")[2]: re.split("[:,]", line)[0] for line in said.splitlines()}
+    found = {packages[path.name]: DOCUMENTS / packages[path.name] / "copyright" for path in paths}
+    for package, file in found.items():
+        if not file.exists():
+            raise Problem(f"licence of {package}: there is no {file}; install that package with its documents")
+    return dict(sorted(found.items()))
 
 
 def moved(file, triple, rpath, folder):
@@ -89,8 +91,7 @@ def carried(program, folders=()):
     with tempfile.TemporaryDirectory() as folder:
         files = {"bin/foretoken": moved(program, triple, "$ORIGIN/../lib", folder)}
         files.update((f"lib/{name}", moved(path, triple, "$ORIGIN", folder)) for name, path in found.items())
-    for package, file in sorted({licence(path, triple) for path in found.values()}):
-        files[f"licenses/{package}"] = file.read_bytes()
+    files.update((f"licenses/{package}", file.read_bytes()) for package, file in licences(found.values(), triple).items())
     return files
 
 

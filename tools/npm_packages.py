@@ -24,8 +24,7 @@ PLATFORMS = ("linux-x64", "linux-arm64")
 NPM_TIME = 499162500  # what npm itself gives to each file
 README = """# @foretoken/{platform}
 
-The program of [foretoken](https://www.npmjs.com/package/foretoken) for {platform}, which installs it. The libraries in `lib/` have licences of their own, which are
-in `licenses/`.
+The program of the package foretoken for {platform}, which installs it. The libraries in `lib/` have licences of their own, which are in `licenses/`.
 """
 
 

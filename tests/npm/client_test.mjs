@@ -2,6 +2,7 @@
 // The client of the installed package, against the server that it starts.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import http from 'node:http';
 import { after, before, test } from 'node:test';
 import { Client, ForetokenError, serve } from 'foretoken';
 import { run, until } from './processes.mjs';
@@ -53,8 +54,8 @@ test('tokens and their text', async () => {
 
 test('right and wrong drafts give the text of a completion', async () => {
   const fields = { seed: 7, max_tokens: 24 };
-  const wanted = (await server.complete(kPrompt, fields)).choices[0].text;
-  const right = await server.tokenize(wanted, { add_special: false });
+  const wanted = (await server.complete(kPrompt, { ...fields, speculative: { enabled: false } })).choices[0].text;
+  const right = (await server.tokenize(kPrompt + wanted)).slice((await server.tokenize(kPrompt)).length);
   let [text, generated, accepted, calls] = ['', [], 0, 0];
   for (let done = false; !done; ++calls) {
     const drafts = calls % 2 === 0 ? right.slice(generated.length, generated.length + 3) : [1, 2];
@@ -73,6 +74,7 @@ test('the server\'s errors are thrown, with code, field and status', async () =>
   await assert.rejects(server.chat('Hi', { max_token: 3 }), isUnknown);
   await assert.rejects(server.complete('Hi', { max_token: 3, stream: true }).next(), isUnknown);
   await assert.rejects(server.request('/no/such/path'), (error) => error.status === 404);
+  await assert.rejects(server.request('http://127.0.0.1:1/health'), (error) => error.code === 'invalid_argument' && error.field === 'path');
 });
 
 // How many requests the server's log has that their client left.
@@ -134,6 +136,35 @@ test('a key is asked for, and sent', async () => {
   } finally {
     await locked.close();
   }
+});
+
+// What a server of another kind replies is never a reply.
+async function withReply(head, body, use) {
+  const strange = http.createServer((request, reply) => reply.writeHead(200, head).end(body));
+  await new Promise((resolve) => strange.listen(0, '127.0.0.1', resolve));
+  try {
+    await use(new Client(`http://127.0.0.1:${strange.address().port}/behind/a/proxy/`));
+  } finally {
+    strange.close();
+  }
+}
+
+test('replies that are none, and streams that break off, are errors', async () => {
+  const isLost = (error) => error instanceof ForetokenError && error.code === 'connection';
+  await withReply({}, '<html>', async (client) => {
+    await assert.rejects(client.chat('Hi'), isLost);
+  });
+  await withReply({}, '{"a": 1}', async (client) => {
+    assert.deepEqual(await client.request('/any'), { a: 1 });
+  });
+  await withReply({}, 'data: {"a": 1}\n\n', async (client) => {
+    const chunks = client.complete('Hi', { stream: true });
+    assert.deepEqual((await chunks.next()).value, { a: 1 });
+    await assert.rejects(chunks.next(), isLost);
+  });
+  await withReply({}, 'data: {"error": {"message": "no memory", "type": "server_error", "code": "out_of_memory"}}\n\ndata: [DONE]\n\n', async (client) => {
+    await assert.rejects(client.complete('Hi', { stream: true }).next(), (error) => error.code === 'out_of_memory' && error.message === 'no memory');
+  });
 });
 
 test('a server that cannot start tells why', async () => {

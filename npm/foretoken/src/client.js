@@ -3,30 +3,38 @@
 //
 // Contract: the members of options other than `signal` are the fields of the request's body, by the server's names, and replies are as the
 // server gave them. With `stream: true` the result is an async iterator of chunks, else a promise of the whole reply.
+import { ForetokenError } from './errors.js';
 import { ask, stream } from './http.js';
 
 export class Client {
   #url;
   #apiKey;
 
-  // url: "http://HOST:PORT".
+  // url: "http://HOST:PORT"; a proxy may have put a path behind it.
   constructor(url, { apiKey } = {}) {
-    this.#url = new URL(url);
+    this.#url = new URL(url).href.replace(/\/+$/, '');
     this.#apiKey = apiKey;
   }
 
   get url() {
-    return this.#url.origin;
+    return this.#url;
+  }
+
+  #at(path) {
+    if (!String(path).startsWith('/')) {
+      throw new ForetokenError('invalid_argument', `path ${path}: it does not begin with /; give one of the server, such as /v1/models`, { field: 'path' });
+    }
+    return new URL(this.#url + path);
   }
 
   // The reply of any path: a POST if there is a body, else a GET.
-  request(path, body, { signal } = {}) {
-    return ask(new URL(path, this.#url), { body, signal, apiKey: this.#apiKey });
+  async request(path, body, { signal } = {}) {
+    return ask(this.#at(path), { body, signal, apiKey: this.#apiKey });
   }
 
   #answer(path, body, signal) {
     if (body.stream !== true) return this.request(path, body, { signal });
-    return stream(new URL(path, this.#url), { body, signal, apiKey: this.#apiKey });
+    return stream(this.#at(path), { body, signal, apiKey: this.#apiKey });
   }
 
   // Answers a conversation, or a text that stands for a user's only message.

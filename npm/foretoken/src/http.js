@@ -40,37 +40,34 @@ async function read(reply) {
   return parts.join('');
 }
 
-// The error that a reply's text describes; undefined if it describes none.
-function told(text, status) {
-  let value;
+function parsed(text, status) {
   try {
-    value = JSON.parse(text);
-  } catch {
-    return status < 400 ? undefined : new ForetokenError('connection', `server: it replied with ${status} and no JSON; see whether this is the address of foretoken`, { status });
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ForetokenError('connection', `server: it replied with ${status} and what is no JSON; see whether this is the address of foretoken`, { status, cause });
   }
-  const error = value?.error;
-  if (status < 400 && (typeof error !== 'object' || error === null)) return undefined;
-  const message = typeof error?.message === 'string' ? error.message : `server: it replied with ${status}; see its log`;
-  const words = [error?.code, error?.type].filter((word) => typeof word === 'string');
-  return new ForetokenError(words[0] ?? 'server', message, { field: typeof error?.param === 'string' ? error.param : undefined, status });
+}
+
+// The error that a value of the server describes. A stream has errors among its values, with the status 200.
+function errorOf(value, status) {
+  const error = value?.error ?? {};
+  const message = typeof error.message === 'string' ? error.message : `server: it replied with ${status}; see its log`;
+  const code = [error.code, error.type].find((word) => typeof word === 'string') ?? 'server';
+  return new ForetokenError(code, message, { field: typeof error.param === 'string' ? error.param : undefined, status });
 }
 
 async function open(url, options) {
   const reply = await send(url, options);
   reply.setEncoding('utf8');
-  if (reply.statusCode >= 400) throw told(await read(reply), reply.statusCode);
+  if (reply.statusCode >= 400) throw errorOf(parsed(await read(reply), reply.statusCode), reply.statusCode);
   return reply;
 }
 
 // The value of the reply to a POST of `body`, or to a GET without one.
 export async function ask(url, options) {
   try {
-    const text = await read(await open(url, options));
-    try {
-      return JSON.parse(text);
-    } catch (cause) {
-      throw new ForetokenError('connection', 'server: its reply is no JSON; see whether this is the address of foretoken', { cause });
-    }
+    const reply = await open(url, options);
+    return parsed(await read(reply), reply.statusCode);
   } catch (why) {
     throw failed(url, why, options.signal);
   }
@@ -85,9 +82,9 @@ export async function* stream(url, options) {
     for await (const piece of reply) {
       for (const event of reader.push(piece)) {
         if (event === '[DONE]') return;
-        const error = told(event, 200);
-        if (error) throw error;
-        yield JSON.parse(event);
+        const value = parsed(event, reply.statusCode);
+        if (value?.error) throw errorOf(value, reply.statusCode);
+        yield value;
       }
     }
     throw new ForetokenError('connection', 'stream: it ended before its last event; see the log of the server');
