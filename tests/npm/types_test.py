@@ -15,12 +15,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "server"))
 import npm_packages  # noqa: E402, the module of tests/server
 
-OPTIONS = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom", "--types", ""]
-
-
-def compiled(node, folder, name):
-    done = subprocess.run([node, "node_modules/typescript/bin/tsc", *OPTIONS, name], cwd=folder, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
+OPTIONS = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom", "--typeRoots", "no_types"]
 
 
 def main():
@@ -32,16 +27,8 @@ def main():
         return npm_packages.SKIPPED
     shutil.rmtree(folder / "node_modules" / "foretoken", ignore_errors=True)
     shutil.copytree(ROOT / "npm" / "foretoken", folder / "node_modules" / "foretoken")
-    use = (HERE / "types" / "use.ts").read_text(encoding="utf-8")
-    (folder / "use.mts").write_text(use, encoding="utf-8")
-    status, said = compiled(node, folder, "use.mts")
-    assert status == 0, said
-    marks = use.count("// @ts-expect-error")
-    (folder / "refused.mts").write_text(use.replace("// @ts-expect-error", "//"), encoding="utf-8")
-    status, said = compiled(node, folder, "refused.mts")
-    assert status != 0 and said.count("error TS") == marks > 0, (marks, said)
-    print(f"the types let pass what is right, and refuse {marks} mistakes")
-    return 0
+    shutil.copy(HERE / "types" / "use.ts", folder / "use.mts")
+    return subprocess.run([node, "node_modules/typescript/bin/tsc", *OPTIONS, "use.mts"], cwd=folder, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -75,9 +75,8 @@ export async function ask(url, options) {
 
 // The values of a stream of events, to its [DONE]. Nothing is sent before the first is asked for; leaving the loop cancels the request.
 export async function* stream(url, options) {
-  let reply;
   try {
-    reply = await open(url, options);
+    const reply = await open(url, options);
     const reader = new EventReader();
     for await (const piece of reply) {
       for (const event of reader.push(piece)) {
@@ -90,7 +89,5 @@ export async function* stream(url, options) {
     throw new ForetokenError('connection', 'stream: it ended before its last event; see the log of the server');
   } catch (why) {
     throw failed(url, why, options.signal);
-  } finally {
-    reply?.destroy();
   }
 }
