@@ -7,6 +7,7 @@ usage: packages_test.py BUILD_FOLDER [TEST.mjs...]
 """
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -47,6 +48,23 @@ def check_libraries(bare, environment):
     assert outside and all(re.match(r"\s*lib(c|m)\.so\.6 ", line) for line in outside), outside
 
 
+def ended_by_ctrl_c(bare, environment):
+    """The exit code of the command that runs a server on a terminal, where Ctrl-C is typed once."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(bare)
+        os.execvpe("node_modules/.bin/foretoken", ["foretoken", "serve", "--port", "0", "-t", "1"], environment)
+    said = b""
+    try:
+        while True:
+            said += os.read(terminal, 4096)
+            if b" at http://" in said and b"^C" not in said:
+                os.write(terminal, b"\x03")
+    except OSError:  # the terminal has no user any more
+        os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
 def main():
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
@@ -62,6 +80,7 @@ def main():
         environment.update(XDG_CACHE_HOME=str(folder), HOME=str(folder), npm_config_cache=str(folder / "npm"), npm_config_update_notifier="false")
         run("npm", "install", "--offline", "--no-audit", "--no-fund", *paths, cwd=bare, env=environment)
         check_libraries(bare, environment)
+        assert ended_by_ctrl_c(bare, environment) == 0
         for path in (*HERE.glob("*.mjs"), ROOT / "docs" / "node.md"):
             shutil.copy(path, bare)
         environment.update(BUILT_PROGRAM=str(build / "foretoken"), BUILT_MODELS=str(ROOT / "models"))
