@@ -52,6 +52,12 @@ test('tokens and their text', async () => {
   assert.equal(await server.detokenize(tokens), kPrompt);
 });
 
+test('every path can be asked', async () => {
+  const vectors = await server.request('/v1/embeddings', { input: ['a text', 'another'] });
+  assert.deepEqual(vectors.data.map((one) => one.embedding.length), [384, 384]);
+  assert.match((await server.request('/v1/models')).data[0].id, /^tales/);
+});
+
 test('right and wrong drafts give the text of a completion', async () => {
   const fields = { seed: 7, max_tokens: 24 };
   const wanted = (await server.complete(kPrompt, { ...fields, speculative: { enabled: false } })).choices[0].text;

@@ -15,7 +15,8 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "server"))
 import npm_packages  # noqa: E402, the module of tests/server
 
-OPTIONS = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom", "--typeRoots", "no_types"]
+OPTIONS = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom",
+           "--typeRoots", "no_types"]
 
 
 def main():

@@ -39,10 +39,12 @@ function glibcVersion() {
 export function checkLibc(platform, needs, version, exists = existsSync) {
   const way = 'use a system with glibc (Debian, Ubuntu, Fedora and their images)';
   if (!exists(needs.interpreter)) {
-    throw new ForetokenError('unsupported_platform', `platform ${platform}: the program needs glibc, and ${needs.interpreter} is not here; ${way}, or ${kOwnBuild}`);
+    const why = `the program needs glibc, and ${needs.interpreter} is not here`;
+    throw new ForetokenError('unsupported_platform', `platform ${platform}: ${why}; ${way}, or ${kOwnBuild}`);
   }
   if (version !== undefined && isBefore(version, needs.glibc)) {
-    throw new ForetokenError('unsupported_platform', `platform ${platform}: the program needs glibc ${needs.glibc}, and this is ${version}; use a newer system, or ${kOwnBuild}`);
+    const why = `the program needs glibc ${needs.glibc}, and this is ${version}`;
+    throw new ForetokenError('unsupported_platform', `platform ${platform}: ${why}; use a newer system, or ${kOwnBuild}`);
   }
 }
 

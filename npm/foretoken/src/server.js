@@ -25,7 +25,8 @@ function checked(options) {
   const known = ['model', 'draft', 'port', 'apiKey', 'flags', 'onLog', 'signal'];
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown !== undefined) {
-    throw new ForetokenError('invalid_argument', `serve: there is no option ${unknown}; there are ${known.join(', ')}, and flags of the program go into flags`, { field: unknown });
+    const way = `there are ${known.join(', ')}, and flags of the program go into flags`;
+    throw new ForetokenError('invalid_argument', `serve: there is no option ${unknown}; ${way}`, { field: unknown });
   }
   return options;
 }
@@ -107,7 +108,8 @@ export class Server extends Client {
 export async function serve(options = {}) {
   const { model, draft, port = 0, apiKey = process.env.FORETOKEN_API_KEY, flags = {}, onLog, signal } = checked(options);
   signal?.throwIfAborted();
-  const args = [...flag('port', port), ...flag('model', model), ...flag('model-draft', draft), ...Object.entries(flags).flatMap(([name, value]) => flag(name, value))];
+  const named = [['port', port], ['model', model], ['model-draft', draft], ...Object.entries(flags)];
+  const args = named.flatMap(([name, value]) => flag(name, value));
   const started = new Process(args, apiKey, onLog);
   const stop = () => void started.stop();
   signal?.addEventListener('abort', stop);
