@@ -15,7 +15,8 @@ import re
 import sys
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from package_contents import ROOT, bundled_models
+
 PACKAGE = ROOT / "python" / "foretoken"
 TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -25,7 +26,7 @@ def contents(library, program, models):
     files = {f"foretoken/{path.name}": path for path in sorted(PACKAGE.iterdir()) if path.suffix == ".py" or path.name == "py.typed"}
     files["foretoken/libforetoken.so.1"] = library
     files["foretoken/bin/foretoken"] = program
-    files.update((f"foretoken/models/{path.name}", path) for path in sorted(models.glob("*.gguf")))
+    files.update((f"foretoken/models/{path.name}", path) for path in bundled_models(models))
     return {name: path.read_bytes() for name, path in files.items()}
 
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server ends with the process that started it, however that ends.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { serve } from 'foretoken';
+import { marked, run, until } from './processes.mjs';
+
+const kLong = { max_tokens: 100_000, ignore_eos: true, stream: true };
+
+function markOf(name) {
+  return `mark-${process.pid}-${name}`;
+}
+
+// A program that starts a server with `mark`, and goes on with `more`.
+function userProgram(mark, more) {
+  return `import { serve } from 'foretoken'; const starting = serve({ flags: { 'model-name': '${mark}', threads: 1 } }); ${more}`;
+}
+
+function start(code) {
+  return spawn('node', ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+function gone(mark) {
+  return until(() => marked(mark).length === 0, 'the end of keeper and server');
+}
+
+test('a parent that is killed leaves no server', async () => {
+  const mark = markOf('parent');
+  const parent = start(userProgram(mark, 'const server = await starting; console.log(server.url); setInterval(() => {}, 1000);'));
+  await new Promise((resolve) => parent.stdout.once('data', resolve));
+  assert.equal(marked(mark).length, 2, 'a keeper and a server');
+  parent.kill('SIGKILL');
+  await gone(mark);
+});
+
+test('a parent that is killed while its server still starts leaves none', async () => {
+  const mark = markOf('early');
+  const parent = start(userProgram(mark, 'setInterval(() => {}, 1000);'));
+  await until(() => marked(mark).length > 0, 'the keeper');
+  parent.kill('SIGKILL');
+  await gone(mark);
+});
+
+test('a parent that is killed while its server answers leaves none', async () => {
+  const mark = markOf('busy');
+  const more = `for await (const chunk of (await starting).complete('Once', ${JSON.stringify(kLong)})) console.log(chunk.id);`;
+  const parent = start(userProgram(mark, more));
+  await new Promise((resolve) => parent.stdout.once('data', resolve));
+  parent.kill('SIGKILL');
+  await gone(mark);
+});
+
+test('a program that forgets its server ends, and the server with it', async () => {
+  const mark = markOf('forgotten');
+  const ended = await run('node', ['--input-type=module', '-e', userProgram(mark, 'console.log((await starting).url);')]);
+  assert.deepEqual([ended.code, ended.signal], [0, null]);
+  assert.match(ended.out, /^http/);
+  await gone(mark);
+});
+
+test('a server whose keeper was killed ends too', async () => {
+  const mark = markOf('keeper');
+  const server = await serve({ flags: { 'model-name': mark, threads: 1 } });
+  const keeper = marked(mark).find((one) => !one.isServer);
+  process.kill(keeper.id, 'SIGKILL');
+  await gone(mark);
+  assert.equal((await server.ended).signal, 'SIGKILL');
+  await server.close();
+});
+
+test('a stream whose server is killed is an error, and the user hears of its end', async () => {
+  const mark = markOf('server');
+  const server = await serve({ flags: { 'model-name': mark, threads: 1 } });
+  const reading = (async () => {
+    for await (const chunk of server.complete('Once upon a time', kLong)) {
+      assert.ok(chunk);
+      const found = marked(mark).find((one) => one.isServer);
+      if (found) process.kill(found.id, 'SIGKILL');
+    }
+  })();
+  await assert.rejects(reading, (error) => error.code === 'connection');
+  assert.deepEqual(await server.ended, { code: null, signal: 'SIGKILL' });
+});
+
+test('starting can be aborted', async () => {
+  const mark = markOf('aborted');
+  const controller = new AbortController();
+  const starting = serve({ flags: { 'model-name': mark, threads: 1 }, signal: controller.signal });
+  await until(() => marked(mark).length > 0, 'the keeper');
+  controller.abort(new Error('not now'));
+  await assert.rejects(starting, /not now/);
+  await gone(mark);
+});
