@@ -40,6 +40,7 @@ endif()
 
 # What programs and editors read.
 install(FILES tests/vectors/verification.jsonl DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/vectors)
+install(DIRECTORY kit/ DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/kit FILES_MATCHING PATTERN "*.py")
 install(FILES docs/speculation.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken)
 
 # The CMake package.
