@@ -67,6 +67,7 @@ class Endpoint:
                 ended = data == b"[DONE]"
                 if not ended:
                     gathered.add(parse(data, self.url), time.perf_counter() - begin)
+        self._read(response.read)  # nothing is left; it tells the connection so
         if not ended:
             raise KitError(f"{self.url}: a streamed reply without its end; look into the server's log")
         return gathered

@@ -22,6 +22,8 @@ def run_kit(*arguments, kit=KIT, env=None):
         done = subprocess.run([sys.executable, "-B", "-m", "speculation_kit", *arguments, "--json", report], capture_output=True, text=True, check=False,
                               env={**os.environ, "PYTHONPATH": os.pathsep.join([str(kit), os.environ.get("PYTHONPATH", "")]), **(env or {})})
         value = json.loads(pathlib.Path(report).read_text()) if os.path.exists(report) else None
+        if "Traceback" in done.stderr:
+            raise AssertionError(done.stderr)
         return done.returncode, value, done.stdout, done.stderr
 
 
@@ -48,6 +50,7 @@ class ScriptedServer:
             def log_message(self, *_):
                 pass
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.handle_error = lambda *_: None  # a connection that the kit gave up
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self):
