@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: the programs, the bundled models, test vectors and the schema of settings files, and the library: headers, static archives, a CMake package
+# What `cmake --install` puts where: the programs, the bundled models, test vectors, the kit that runs them, and the schema of settings files, and the library: headers, static archives, a CMake package
 # (find_package(foretoken), target foretoken::foretoken) and foretoken.pc; and the C interface: foretoken.h, libforetoken.so.1, the target
 # foretoken::shared and foretoken-c.pc. Everything may be moved to another prefix afterwards.
 # foretoken-train is a program only: libtorch never reaches what the library's users link.
@@ -62,6 +62,7 @@ endif()
 
 # What programs and editors read.
 install(FILES tests/vectors/verification.jsonl DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/vectors)
+install(DIRECTORY kit/ DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/kit FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
 install(FILES docs/speculation.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken)
 
 # The CMake package.

@@ -189,6 +189,9 @@ class Library(unittest.TestCase):
         self.assertEqual(data, PREFIX.resolve() / "share/foretoken")
         self.assertEqual(len((data / "vectors/verification.jsonl").read_text().splitlines()),
                          len((pathlib.Path(ARGUMENTS.sources) / "tests/vectors/verification.jsonl").read_text().splitlines()))
+        kit = done(sys.executable, "-B", "-m", "speculation_kit", "vectors", "--function", f"{data}/kit/examples/greedy.py:answer",
+                   environment={"PYTHONPATH": str(data / "kit")})
+        self.assertIn("12 of 126 rounds are right, 0 wrong", kit)
         self.assertIn("speculative_config", json.loads((data / "speculation.schema.json").read_text())["description"])
 
     def test_a_program_finds_it_by_pkg_config(self):
