@@ -108,6 +108,26 @@ class SpeculativeGenerateTest(FacesTest):
         self.refused("logits_processor", "override _process", self.generate, logits_processor=Draws())
         self.refused("logits_processor", "is no LogitsProcessor", self.generate, logits_processor=max)
 
+    def test_ngrams_draft_and_are_kept(self):
+        expected = self.greedy(self.inputs, 60)
+        for kind, n in ((faces.NGramStorage, 4), (faces.OneLevelNGramStorage, 3)):
+            storage = kind(n, 4096)
+
+            def run():
+                return faces.ngram_assisted_speculative_generate(self.inputs, storage, self.target, gamma=4, max_gen_len=60, eos_tokens_id=None,
+                                                                 use_cache=True)
+
+            first, again = run(), run()
+            self.assertEqual((first[0], again[0]), (expected, expected))
+            self.assertGreater(again[1], first[1] + 0.1)  # the second text is known
+            storage.reset()
+            self.assertEqual(run(), first)
+            storage.reset()
+        wrong = faces.NGramStorage(99, 4096)
+        self.refused("ngramstorage.n", "", faces.ngram_assisted_speculative_generate, self.inputs, wrong, self.target)
+        self.refused("filler_top_k", "[1, 64]", faces.ngram_assisted_speculative_generate, self.inputs, faces.NGramStorage(3, 4096), TARGET, filler_top_k=0)
+        self.refused("n", "at least 2", faces.NGramStorage, 1, 4096)
+
     def test_rounds_are_shown(self):
         with contextlib.redirect_stdout(io.StringIO()) as said:
             tokens, _ = self.generate(debug=True)
@@ -126,8 +146,9 @@ class SpeculativeGenerateTest(FacesTest):
 
 class SpeculativeConfigTest(FacesTest):
     def of_program(self, config, draft):
-        command = [PROGRAM, "generate", "-m", TARGET, *(["-md", draft] if draft else []), "-p", PROMPTS[0], "--temp", "0.9", "-s", "7", "-n", "40", "-t", "1",
-                   "-c", "256", "--repack-cache", "off", "--json", "--config-dialect", "max", "--speculative-config", json.dumps({"speculative_config": config})]
+        command = [PROGRAM, "generate", "-m", TARGET, *(["-md", draft] if draft else []), "-p", PROMPTS[0], "--temp", "0.9", "-s", "7", "-n", "40",
+                   "-t", "1", "-c", "256", "--repack-cache", "off", "--json", "--config-dialect", "max", "--speculative-config",
+                   json.dumps({"speculative_config": config})]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)

@@ -6,10 +6,12 @@ Contract: the file is opened when it is first used, once for each drafter and wa
 """
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ..engine import Engine, Path
 from ..models import bundled_model
+
+_SESSION_OPTIONS = ("threads", "repack_cache", "context_size", "isa")
 
 
 class Model:
@@ -20,13 +22,21 @@ class Model:
         self.options = options
         self._engines: Dict[Tuple[Any, ...], Engine] = {}
 
-    def engine(self, drafter: Optional[str] = None, **settings: Any) -> Engine:
-        """The engine of this target with a drafter (a path) and more engine options, opened at the first call."""
-        key = (drafter, *sorted(settings.items()))
+    def engine(self, drafter: Optional[str] = None, memory: Any = None, **settings: Any) -> Engine:
+        """The engine of this target with a drafter (a path) and more engine options, opened at the first call.
+
+        memory: the object whose engine it is, because of what its drafter learns; None: everybody's.
+        """
+        key = (memory, drafter, *sorted(settings.items()))
         if key not in self._engines:
             method = {} if drafter else {"speculative_method": "none"}
             self._engines[key] = Engine(self.path, drafter, **{"find_drafters": False, **method, **self.options, **settings})
         return self._engines[key]
+
+    def forget(self, memory: Any) -> None:
+        """Closes the engines of an object."""
+        for key in [key for key in self._engines if key[0] is memory]:
+            self._engines.pop(key).close()
 
     def encode(self, text: str) -> List[int]:
         """The tokens of a text, with the begin token that the model wants."""
@@ -59,6 +69,11 @@ class Model:
 def path_of(model: Union[Model, Path]) -> str:
     """The file of a model or a path."""
     return model.path if isinstance(model, Model) else os.fspath(model)
+
+
+def session_options(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Those engine options that a draft `Session` has too."""
+    return {name: options[name] for name in _SESSION_OPTIONS if name in options}
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from ..drafters import Session
 from ..engine import Engine
 from ..stream import Completion
 from .llm import SIZES, PipelineConfig
+from .model import session_options
 from .pipeline_metrics import SpeculativeDecodingMetrics
 from .refusal import in_own_words, refuse
 from .text_generation import GenerationStatus, TextContext, TextGenerationInputs, TextGenerationOutput
@@ -122,9 +123,7 @@ class StandaloneSpeculativeDecodingPipeline:
         drawing = context.sampling_params.drawing()
         key = tuple(sorted(drawing.items()))
         idle = self._idle.get(key)
-        shared = {name: value for name, value in self._options.items() if name in ("threads", "repack_cache", "context_size", "isa")}
-        if self._config.max_length is not None:
-            shared["context_size"] = self._config.max_length
+        shared = session_options({"context_size": self._config.max_length, **self._options})
         session = idle.pop() if idle else Session("model", model=self._config.draft_model, **shared, **drawing)
         session.begin(context.tokens)
         self._requests[context.request_id] = _Request(session, key)

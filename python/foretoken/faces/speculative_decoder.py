@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 from ..drafters import Drafts, Session
 from ..engine import Path
 from ..verification import Verification
-from .model import Model, opened, path_of
+from .model import Model, opened, path_of, session_options
 from .refusal import in_own_words, refuse
 
 _NAMES = {"num_speculative_tokens": "lookahead", "max_new_tokens": "max_tokens",
@@ -86,8 +86,7 @@ class SpeculativeDecoder:
             refuse("adaptive_config", "a text of the caller has no controller here", "use generate_verified, or set config.lookahead for each step")
         if self._session is None or self._session[0] != params:
             self._close_session()
-            options = self.draft_engine.options if isinstance(self.draft_engine, Model) else {}
-            shared = {name: value for name, value in options.items() if name in ("threads", "repack_cache", "context_size", "isa")}
+            shared = session_options(self.draft_engine.options if isinstance(self.draft_engine, Model) else {})
             self._session = (params, Session("model", model=path_of(self.draft_engine), **shared, **params.options()))
         with in_own_words({"drafts": "lookahead", "prompt": "context"}):
             self._session[1].begin(context)
