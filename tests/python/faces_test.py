@@ -418,6 +418,18 @@ class DrafterAndScorerTest(FacesTest):
         self.assertLess(distance(wanted), 25)
         self.assertGreater(distance(drafters), 60)  # what drafts alone would have
 
+    def test_drafts_of_the_target_itself_are_accepted(self):
+        caches = faces.KVCache(), faces.KVCache()
+        drafter = faces.Drafter(faces.Inferencer(self.large, seed=4))
+        decoder = speculate.SpeculativeDecoder(speculate.SpeculateConfig(6), drafter, faces.Scorer(self.large), *caches, seed=9)
+        query = self.inputs
+        for _ in range(4):
+            tokens = decoder.speculative_decode([query], faces.SampleStrategy.RANDOM, speculate.VerifyStrategy.SPECULATIVE_SAMPLING)[0]
+            self.assertEqual(len(tokens), 7)
+            query = [int(tokens[-1])]
+        for cache in caches:
+            cache.close()
+
     def test_wrong_calls_are_named(self):
         caches = faces.KVCache(), faces.KVCache()
         drafter, scorer = faces.Drafter(faces.Inferencer(self.small)), faces.Scorer(self.large)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inferencer, as naive-speculate has it: prefill and decode with a cache of the caller.
 
-Contract: tokens are drawn by the library, with noise keyed by seed, request_id and position, so a call repeats its tokens. Drafts and the rule
-that verifies them need different noise: the request_id of an inferencer is 1, that of a decoder 0.
+Contract: tokens are drawn by the library, with noise keyed by seed and position, so a call repeats its tokens.
 """
 import enum
 from typing import Any, Dict, List, NamedTuple, Tuple
@@ -43,16 +42,15 @@ def ids_of(tokens: List[int]) -> Any:
 class Inferencer:
     """Reads and continues a text with a model."""
 
-    def __init__(self, language_model: LanguageModel, *, seed: int = 0, request_id: int = 1):
-        self.language_model = language_model
-        self._keys = {"seed": seed, "request_id": request_id}
+    def __init__(self, language_model: LanguageModel, *, seed: int = 0):
+        self.language_model, self._seed = language_model, seed
         self._samplers: Dict[Tuple[int, float], Verification] = {}
 
     def _draw(self, logits: Any, position: int, sample_strategy: SampleStrategy) -> int:
         temperature = 0.0 if SampleStrategy(sample_strategy) is SampleStrategy.GREEDY else 1.0
         key = (len(logits), temperature)
         if key not in self._samplers:
-            self._samplers[key] = Verification(len(logits), temperature=temperature, **self._keys)
+            self._samplers[key] = Verification(len(logits), temperature=temperature, seed=self._seed)
         return self._samplers[key].verify([logits], position=position).next
 
     def prefill(self, query_token_ids: Any, kv_cache: KVCache, sample_strategy: SampleStrategy) -> PrefillOutput:
