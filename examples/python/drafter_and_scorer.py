@@ -29,7 +29,7 @@ def written_out(drafter, scorer, prompt, max_tokens):
 
 
 def by_decoder(drafter, scorer, prompt, max_tokens, strategies):
-    """The same with SpeculativeDecoder."""
+    """Those four steps by SpeculativeDecoder."""
     caches = KVCache(), KVCache()
     decoder = SpeculativeDecoder(SpeculateConfig(num_draft_tokens=4), drafter, scorer, *caches)
     query, output = prompt, []

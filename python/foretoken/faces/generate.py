@@ -70,7 +70,7 @@ def ngram_assisted_speculative_generate(inputs: Sequence[int], ngramstorage: INg
                                         max_gen_len: int = 40, eos_tokens_id: _Ends = 1, pad_token_id: int = 0, use_cache: bool = False,
                                         first_target: bool = True, stop_if_unknown: bool = False, debug: bool = False, *,
                                         seed: int = 0) -> Tuple[List[int], float]:
-    """The same without a draft model: drafts are looked up in the text and in earlier texts of the storage.
+    """Speculative generation without a draft model: drafts are looked up in the text and in earlier texts of the storage.
 
     ngramstorage: keeps texts from call to call for a `Model`, until its `reset`. filler_top_k: also learns the target's top tokens; 1: off.
     stop_if_unknown: has no effect: a draft always ends where the storage knows nothing, where that design draws random tokens.

@@ -23,7 +23,7 @@ class INgramStorage:
         self._models: "weakref.WeakSet[Model]" = weakref.WeakSet()
 
     def engine_options(self) -> Dict[str, Any]:
-        """The same settings as options of `Engine`."""
+        """These settings as options of `Engine`."""
         return {"speculative_method": "ngram", "ngram_max": self.n - 1, "ngram_storage": self.storage, "ngram_keep": True}
 
     def used_by(self, model: Model) -> "INgramStorage":

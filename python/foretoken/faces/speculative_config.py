@@ -61,7 +61,7 @@ class SpeculativeConfig:
             Options(Kind.ENGINE, self.engine_options())
 
     def engine_options(self) -> Dict[str, Any]:
-        """The same settings as options of `Engine`."""
+        """These settings as options of `Engine`."""
         strategy = self.rejection_sampling_strategy
         relaxed = {"use_relaxed_acceptance_for_thinking": True, "relaxed_top_n": self.relaxed_topk, "relaxed_delta": self.relaxed_delta}
         return {"speculative_method": self.speculative_method or "none", "num_speculative_tokens": self.num_speculative_tokens,

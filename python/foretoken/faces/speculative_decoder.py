@@ -47,7 +47,7 @@ class SamplingParams:
     max_tokens: int = 128
 
     def options(self) -> Dict[str, Any]:
-        """The same as options of the library."""
+        """These as options of the library."""
         return {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p, "repetition_penalty": self.repetition_penalty}
 
 
