@@ -288,6 +288,7 @@ class PipelineTest(FacesTest):
             two.request_id = one.request_id
             self.refused("batch", "request_id", pipeline.execute, TextGenerationInputs([[one], [two]]))
             self.refused("request_id", "no request", pipeline.release, one.request_id)
+            self.refused("tokens", "vocabulary", pipeline.execute, TextGenerationInputs([[TextContext(40, [99999])]]))
 
 
 class SpeculativeDecoderTest(FacesTest):
@@ -343,6 +344,8 @@ class SpeculativeDecoderTest(FacesTest):
         decoder = faces.SpeculativeDecoder(self.drafter, speculative_decoder.SpeculativeConfig(lookahead=99))
         self.refused("lookahead", "64", decoder.generate_verified, self.target, self.inputs, 5)
         self.refused("lookahead", "64", decoder.draft, self.inputs, speculative_decoder.SamplingParams())
+        self.refused("context", "vocabulary", decoder.draft, [99999], speculative_decoder.SamplingParams())
+        decoder.close()
 
 
 class DrafterAndScorerTest(FacesTest):

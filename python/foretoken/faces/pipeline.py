@@ -125,7 +125,8 @@ class StandaloneSpeculativeDecodingPipeline:
         idle = self._idle.get(key)
         shared = session_options({"context_size": self._config.max_length, **self._options})
         session = idle.pop() if idle else Session("model", model=self._config.draft_model, **shared, **drawing)
-        session.begin(context.tokens)
+        with in_own_words({"prompt tokens": "tokens"}):
+            session.begin(context.tokens)
         self._requests[context.request_id] = _Request(session, key)
 
     def generate_draft_tokens(self, batch: Sequence[TextContext], num_steps: int,

@@ -88,7 +88,7 @@ class SpeculativeDecoder:
             self._close_session()
             shared = session_options(self.draft_engine.options if isinstance(self.draft_engine, Model) else {})
             self._session = (params, Session("model", model=path_of(self.draft_engine), **shared, **params.options()))
-        with in_own_words({"drafts": "lookahead", "prompt": "context"}):
+        with in_own_words({"drafts": "lookahead", "prompt": "context", "prompt tokens": "context"}):
             self._session[1].begin(context)
             drafts = self._session[1].propose(self.config.lookahead, distributions=params.temperature > 0)
         self._drafted = (list(context), drafts)
