@@ -23,7 +23,8 @@ TIME = (1980, 1, 1, 0, 0, 0)
 
 def contents(library, program, models):
     """Each file by its name in the wheel."""
-    files = {f"foretoken/{path.name}": path for path in sorted(PACKAGE.iterdir()) if path.suffix == ".py" or path.name == "py.typed"}
+    sources = [path for path in sorted(PACKAGE.rglob("*")) if path.suffix == ".py" or path.name == "py.typed"]
+    files = {f"foretoken/{path.relative_to(PACKAGE).as_posix()}": path for path in sources}
     files["foretoken/libforetoken.so.1"] = library
     files["foretoken/bin/foretoken"] = program
     files.update((f"foretoken/models/{path.name}", path) for path in bundled_models(models))

@@ -38,6 +38,7 @@ def main():
         environment.update(PYTHONPATH=site, XDG_CACHE_HOME=folder)
         said = run(sys.executable, "-c", CODE, cwd=folder, env=environment).split()
         assert said == [os.path.join(site, "foretoken"), "0.1.0", "12"], said
+        run(sys.executable, str(ROOT / "examples/python/speculative_generate.py"), cwd=folder, env=environment)
         text = run(sys.executable, "-m", "foretoken", "generate", "-q", "-n", "5", "--temp", "0", "-t", "1", "-p", "Once", cwd=folder, env=environment)
         assert text.strip(), text
         listed = run(sys.executable, "-m", "pip", "show", "--files", "foretoken", cwd=folder, env=environment)
