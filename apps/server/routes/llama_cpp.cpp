@@ -178,7 +178,8 @@ extern const Route kSetPropsRoute = {.method = "POST",
                                      .path = "/props",
                                      .about = "llama.cpp's; 501, as they cannot be changed",
                                      .handle = SetProps,
-                                     .refusal = LlamaCppErrorJson};
+                                     .refusal = LlamaCppErrorJson,
+                                     .refuses = 501};
 extern const Route kSlotsRoute = {
     .method = "GET",
     .path = "/slots",

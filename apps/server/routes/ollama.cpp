@@ -112,7 +112,8 @@ constexpr Route NotHere(const char* method, const char* path) {
           .path = path,
           .about = "Ollama's; 501, as there is one model",
           .handle = OllamaNotHere,
-          .refusal = OllamaErrorJson};
+          .refusal = OllamaErrorJson,
+          .refuses = 501};
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Route {
   // As `reads`, for bodies of another kind. Null: there is one kind.
   std::string (*reads_too)(const ModelLimits& limits) = nullptr;
   bool without_body = false;  // of a POST that changes nothing: it need not say that it is JSON
+  int refuses = 0;            // the status with which it refuses every request; 0: it answers
 };
 
 // For Route::reads.

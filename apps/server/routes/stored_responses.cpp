@@ -176,6 +176,7 @@ extern const Route kCancelResponseRoute = {.method = "POST",
                                            .path = "/v1/responses/*/cancel",
                                            .about = "400, as nothing runs in the background",
                                            .handle = CancelResponse,
-                                           .without_body = true};
+                                           .without_body = true,
+                                           .refuses = 400};
 
 }  // namespace foretoken::server
