@@ -32,6 +32,7 @@ constexpr OwnName kOllamaNames[] = {{"max_tokens", "options.num_predict"},
                                     {"tfs_z", "options.tfs_z"},
                                     {"mirostat", "options.mirostat"},
                                     {"response_format", "format"},
+                                    {"reasoning_effort", "think"},
                                     {"messages", "prompt"}};  // the last of generations alone
 
 // Puts together what the parts of an answer say. Calls are given whole: one waits until the next

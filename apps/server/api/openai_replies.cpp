@@ -271,16 +271,6 @@ OrderedJson RequestSpeculationJson(const ReplyFrame& frame, const Together& sum)
   return json;
 }
 
-// The notices of the request's fields, then those of the engine, each once.
-std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices) {
-  std::vector<std::string> notices = frame.notices;
-  for (const Choice& choice : choices)
-    for (const std::string& notice : choice.end.completion.notices)
-      if (std::find(notices.begin(), notices.end(), notice) == notices.end())
-        notices.push_back(notice);
-  return notices;
-}
-
 void PutStatistics(OrderedJson& json, const ReplyFrame& frame, std::span<const Choice> choices) {
   const Together sum = Sum(choices);
   json["seed"] = sum.seed;
@@ -450,6 +440,15 @@ Usage UsageOf(std::span<const Choice> choices, int n) {
     }
   }
   return usage;
+}
+
+std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices) {
+  std::vector<std::string> notices = frame.notices;
+  for (const Choice& choice : choices)
+    for (const std::string& notice : choice.end.completion.notices)
+      if (std::find(notices.begin(), notices.end(), notice) == notices.end())
+        notices.push_back(notice);
+  return notices;
 }
 
 LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n) {

@@ -78,6 +78,9 @@ struct Usage {
 // prompts: choices of one prompt are adjacent, n each; a prompt counts once.
 Usage UsageOf(std::span<const Choice> choices, int n);
 
+// The notices of the request's fields, then those of the engine, each once.
+std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices);
+
 // The arguments must outlive it.
 LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n);
 
