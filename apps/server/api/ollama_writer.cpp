@@ -106,7 +106,7 @@ class Ollama final : public ReplyWriter {
     return text;
   }
 
-  const char* stream_type() const override { return "application/x-ndjson"; }
+  const char* stream_type() const override { return kOllamaLines; }
   LongText Begin(const ReplyFrame&, int, const Echo&, std::vector<TokenLogprobs>) override {
     return {};
   }
