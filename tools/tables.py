@@ -245,8 +245,9 @@ TABLES = {
     "networks": ("architectures", ("`general.architecture`", "Networks"), lambda r: (code(r["name"]), r["networks"])),
     "endpoints": ("endpoints", ("Path", "What it does"),
                   lambda r: (code(f"{r['method']} {r['path'].replace('*', 'NAME')}"), r["about"])),
-    "paths": ("endpoints", ("Path", "Needs a key, if there are keys"),
-              lambda r: (code(f"{r['method']} {r['path'].replace('*', 'NAME')}"), "yes" if r["needs_key"] else "no")),
+    "paths": ("endpoints", ("Path", "Works", "Needs a key, if there are keys"),
+              lambda r: (code(f"{r['method']} {r['path'].replace('*', 'NAME')}"), f"no: always an error ({r['refuses']})" if "refuses" in r else "yes",
+                         "yes" if r["needs_key"] else "no")),
     "verbs": ("verbs", ("Verb", "What it does"), lambda r: (f"[`{r['name']}`](#{anchor(r['name'])})", r["summary"])),
 }
 # What is made of more than one list, or is more than one table.

@@ -191,10 +191,10 @@ Router::Router(Service& service)
 
 // Answers requests that no route gets to see; finds the route of the others.
 std::optional<HttpResponse> Router::Screen(HttpRequest& request) const {
-  if (!rules_.KnowsHost(request)) return RefusalOf(request, NotThisHost(request));
-  if (auto preflight = rules_.Preflight(request)) return preflight;
   std::string methods;
   const Route* const route = request.route = Find(request, methods);
+  if (!rules_.KnowsHost(request)) return RefusalOf(request, NotThisHost(request));
+  if (auto preflight = rules_.Preflight(request)) return preflight;
   const bool open = route != nullptr && route->open;
   const auto& keys = service_.options.api_keys;
   if (!open && !keys.empty() && !KeyOf(request, keys)) return NoKey(request);
@@ -231,6 +231,15 @@ std::optional<HttpResponse> Router::Ration(const HttpRequest& request) {
   return std::nullopt;
 }
 
+void Router::TellIdle(const HttpRequest& request, const IdleFields& idle) {
+  for (const std::string& name : idle.names())
+    if (service_.told.Tell(fmt::format("{} {}", request.route->path, name)))
+      service_.log.Write(LogLine()
+                             .Add("path", request.route->path)
+                             .Add("field", name)
+                             .Add("notice", "it is accepted and changes nothing; told once"));
+}
+
 std::optional<HttpResponse> Router::AnswerHead(HttpRequest& request) {
   const std::string& field = service_.options.limits.client_address_header;
   if (!field.empty())
@@ -249,7 +258,9 @@ HttpResponse Router::Answer(const HttpRequest& request) {
   const CancellationScope scope(
       [&] { return charges.client_gone || service_.requests.draining(); });
   LogLine line = LineOf(request);
+  IdleFields idle;
   HttpResponse response = request.route->handle(service_, request, line);
+  TellIdle(request, idle);
   if (!scope.cancelled()) return Finish(request, std::move(response), line);
   const ApiError error = charges.client_gone ? ClientGone() : ShuttingDown();
   return Finish(request, RefusalOf(request, error), LineOf(request).Add("error", NameOf(error)));

@@ -30,6 +30,7 @@ class Router : public Responder {
  private:
   std::optional<HttpResponse> Screen(HttpRequest& request) const;
   std::optional<HttpResponse> Ration(const HttpRequest& request);
+  void TellIdle(const HttpRequest& request, const IdleFields& idle);
   HttpResponse Finish(const HttpRequest& request, HttpResponse response, const LogLine& line);
 
   Service& service_;

@@ -255,6 +255,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   Overload overload(plan, bytes);
   const ModelCalls model_calls = FindModelCalls(requests->engine(), chat_format);
   NextTurns next_turns(*requests, model_calls);
+  ToldFields told;
   ResponseStore responses(static_cast<std::size_t>(plan.responses));
   Service service{.requests = *requests,
                   .engine = requests->engine(),
@@ -269,7 +270,8 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .responses = responses,
                   .chat_format = chat_format,
                   .model_calls = model_calls,
-                  .next_turns = next_turns};
+                  .next_turns = next_turns,
+                  .told = told};
   FORETOKEN_TRY(const ServeOutcome outcome,
                 Listen(service, engine_options.ranks.get(), bytes, on_listening));
   next_turns.Stop();

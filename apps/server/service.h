@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "foretoken/async_engine.h"
+#include "server/api/idle_fields.h"
 #include "server/api/openai_schema.h"
 #include "server/metrics.h"
 #include "server/next_turn.h"
@@ -34,6 +35,7 @@ struct Service {
   const ChatOptions& chat_format;  // how conversations are written
   const ModelCalls& model_calls;
   NextTurns& next_turns;
+  ToldFields& told;
 };
 
 }  // namespace foretoken::server

@@ -19,6 +19,13 @@
 
 namespace foretoken::calls {
 
+// Whether what an answer goes on with is a thought.
+enum class Thinking {
+  kNever,  // nor is anything behind it
+  kLater,  // not now
+  kNow     // its marks are part of it
+};
+
 // Reads one answer. What is no call is text, but for the marks around calls and what an answer's end
 // leaves of another call that has no name yet.
 class CallReader {
@@ -29,6 +36,8 @@ class CallReader {
   virtual void Read(std::string_view text, std::vector<AnswerPart>& parts) = 0;
   // The answer has ended.
   virtual void End(std::vector<AnswerPart>& parts) = 0;
+  // Readers that find thoughts say so.
+  virtual Thinking thinking() const { return Thinking::kNever; }
 };
 
 // GBNF of whole answers.

@@ -52,6 +52,11 @@ class HarmonyReader final : public CallReader {
     header_.clear();
   }
 
+  Thinking thinking() const override {
+    return at_ == At::kBody && kind_ == AnswerPart::Kind::kThought ? Thinking::kNow
+                                                                   : Thinking::kLater;
+  }
+
  private:
   // kRole: behind the role, where a recipient may stand. kHeader: the channel, and perhaps the
   // recipient. kFormat: of a body, as the model names it. kBehind: behind a message.

@@ -67,6 +67,13 @@ void AnswerReader::End(std::vector<AnswerPart>& parts) {
   PassOn(made, parts);
 }
 
+// Thoughts that are not divided from the text count as text.
+Thinking AnswerReader::thinking() const {
+  if (at_ == At::kBegin) return Thinking::kLater;
+  if (at_ == At::kThought) return Thinking::kNow;
+  return divided_ && calls_ != nullptr ? calls_->thinking() : Thinking::kNever;
+}
+
 void AnswerReader::PassOn(std::vector<AnswerPart>& made, std::vector<AnswerPart>& parts) {
   for (const AnswerPart& part : made) {
     std::string text;

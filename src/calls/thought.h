@@ -54,6 +54,7 @@ class AnswerReader final : public CallReader {
 
   void Read(std::string_view text, std::vector<AnswerPart>& parts) override;
   void End(std::vector<AnswerPart>& parts) override;
+  Thinking thinking() const override;
 
  private:
   enum class At { kBegin, kThought, kBehind, kAnswer };

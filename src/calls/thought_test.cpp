@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/control_text.h"
@@ -84,6 +85,24 @@ TEST(AnswerReader, TellsControlTokensFromText) {
       EXPECT_EQ(parts,
                 (AnswerParts{{kThought, "Is [/THINK] it?"}, {kText, keeps ? "a[X]b" : "ab"}}));
     }
+}
+
+// What a count of a thought's tokens asks for.
+TEST(AnswerReader, SaysWhetherItThinks) {
+  using enum Thinking;
+  for (const auto& [begun, answer, thinking] :
+       std::vector<std::tuple<bool, std::string, Thinking>>{{false, "", kLater},
+                                                            {false, " <thi", kLater},
+                                                            {false, "<think>", kNow},
+                                                            {true, "", kNow},
+                                                            {true, "a</thi", kNow},
+                                                            {true, "a</think>", kNever},
+                                                            {false, "a<think>", kNever}}) {
+    AnswerReader reader({.thoughts = &kThoughtMarks.front(), .begun = begun}, {}, nullptr);
+    AnswerParts parts;
+    reader.Read(answer, parts);
+    EXPECT_EQ(reader.thinking(), thinking) << answer;
+  }
 }
 
 TEST(EndsInThought, LooksAtTheLastMark) {

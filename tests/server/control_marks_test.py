@@ -190,6 +190,68 @@ class ControlMarks(unittest.TestCase):
                 spelled = {"messages": [MESSAGE], "grammar": f'root ::= "{marks[0]} is a mark."'}
                 self.assertEqual(self.both(server, spelled), {"content": f"{marks[0]} is a mark."})
 
+    def counted(self, server, body):
+        """The tokens of an answer, and how many of them its three usages call reasoning, which must be the same."""
+        body = {"max_tokens": 120, "seed": 3, **body}
+        counts = [server.post(CHATS, body)["usage"]["completion_tokens_details"]["reasoning_tokens"]]
+        chunks = server.stream(CHATS, {**body, "speculative": {"trace": True}, "stream_options": {"include_usage": True}})
+        counts.append(chunks[-1]["usage"]["completion_tokens_details"]["reasoning_tokens"])
+        tokens = [token for chunk in chunks for token in chunk.get("foretoken", {"tokens": []})["tokens"]]
+        self.assertEqual(chunks[-1]["usage"]["completion_tokens"], len(tokens))
+        if "grammar" not in body:
+            asked = {key: value for key, value in body.items() if key not in ("messages", "max_tokens")}
+            response = server.post("/v1/responses", {**asked, "input": body["messages"], "max_output_tokens": body["max_tokens"]})
+            counts.append(response["usage"]["output_tokens_details"]["reasoning_tokens"])
+        self.assertEqual(len(set(counts)), 1, counts)
+        return tokens, counts[0]
+
+    def test_tokens_of_thoughts_are_counted(self):
+        for name, (template, marks) in THINKERS.items():
+            server, ids = self.serve("{# " + " ".join(marks) + " #}" + template, marks)
+            begun, _ = self.serve("{# " + " ".join(marks) + " #}" + template + marks[0], marks, "--spec-type", "ngram", "--lookahead", "fixed")
+            begin, end = (ids[mark] for mark in marks)
+            with self.subTest(marks=name):
+                own = {"messages": [MESSAGE], "grammar": f'root ::= <[{begin}]> "Is {marks[1]} it?" <[{end}]> "\n\nYes."'}
+                tokens, n = self.counted(server, own)
+                self.assertEqual(n, [token["id"] for token in tokens].index(end) + 1)
+                self.assertLess(n, len(tokens))
+                self.assertEqual(self.counted(server, {**own, "reasoning_format": "none"})[1], 0)
+                # The template has begun the thought, which a bias ends early, or never.
+                body = {"messages": [MESSAGE], "temperature": 1, "max_tokens": 60, "logit_bias": {end: 9}}
+                tokens, n = self.counted(begun, body)
+                self.assertEqual(n, [token["id"] for token in tokens].index(end) + 1)
+                tokens, n = self.counted(begun, {**body, "logit_bias": {end: -100}})
+                self.assertEqual(n, len(tokens))
+                self.assertEqual(self.counted(server, {**body, "logit_bias": {begin: -100}})[1], 0)
+        # Marks that are text: a token may hold the end of one and what follows it.
+        server, _ = self.serve(THINKERS["<think>"][0] + "{# <think></think> #}", [])
+        tokens, n = self.counted(server, {"messages": [MESSAGE], "grammar": 'root ::= "<think>Is it?</think>Yes."'})
+        texts = ["".join(token["text"] for token in tokens[:i]) for i in range(len(tokens) + 1)]
+        self.assertEqual(n, next(i for i, text in enumerate(texts) if "</think>" in text))
+
+    def test_tokens_of_channels_are_counted(self):
+        server, ids = self.serve(*FORMS["harmony"])
+        message, end = ids["<|message|>"], ids["<|end|>"]
+        begins = [server.post("/tokenize", {"content": f"({name}"})["tokens"][1] for name in ("analysis", "final")]
+        thoughts = 0
+        for seed in range(6):
+            bias = {end: 8, begins[0]: 22 + 3 * seed, begins[1]: 22}
+            tokens, n = self.counted(server, {"messages": [MESSAGE], "grammar": 'root ::= "Yes."', "max_tokens": 250, "temperature": 1, "seed": seed,
+                                              "logit_bias": bias})
+            expected = first = 0
+            at = [token["id"] for token in tokens]
+            while at:  # a message, from its header to its end
+                stop = at.index(end) + 1 if end in at else len(at)
+                header = "".join(token["text"] for token in tokens[first:first + (at.index(message) if message in at else 0)])
+                if "analysis" in header.split("<|channel|>")[-1]:
+                    expected += stop
+                    thoughts += 1
+                first += stop
+                at = at[stop:]
+            with self.subTest(seed=seed):
+                self.assertEqual(n, expected, [token["text"] for token in tokens])
+        self.assertGreater(thoughts, 0)
+
     def test_channels_of_harmony_are_thoughts_and_answers(self):
         server, ids = self.serve(*FORMS["harmony"])
         thoughts = answers = 0

@@ -8,6 +8,7 @@ usage: tool_calls_test.py FORETOKEN MODELS
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 import unittest
@@ -99,6 +100,19 @@ class ToolCalls(unittest.TestCase):
                     self.assertEqual(reason, "tool_calls")
                     self.assertEqual([call["function"] for call in message["tool_calls"]], [call["function"] for call in whole["message"]["tool_calls"]])
                     self.assertIsNone(message["content"])
+
+    def test_the_log_tells_of_calls(self):
+        server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "--spec-type", "none")
+        self.addCleanup(server.__exit__)
+        forced = {"messages": [MESSAGE], "tools": TOOLS[1:], "tool_choice": "required", "parallel_tool_calls": False, "seed": 1}
+        server.post(CHATS, forced)
+        server.stream(CHATS, {**forced, "n": 2})
+        server.post("/api/chat", {**{name: value for name, value in forced.items() if name != "seed"}, "stream": False})
+        for tools in ({}, {"tools": TOOLS}):
+            server.post(CHATS, {"messages": [MESSAGE], "max_tokens": 2, **tools})
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        self.assertEqual(re.findall(r" finish=(\S+)", server.log_text()), ["tool_calls", "tool_calls,tool_calls", "tool_calls", "length", "length"])
 
     def test_a_named_tool_is_the_one_that_is_called(self):
         server = self.serve()

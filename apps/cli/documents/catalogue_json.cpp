@@ -98,8 +98,10 @@ Json JsonOf(const Verb& row) {
 }
 
 Json JsonOf(const server::Route& row) {
-  return {
+  Json json = {
       {"method", row.method}, {"path", row.path}, {"about", row.about}, {"needs_key", !row.open}};
+  if (row.refuses != 0) json["refuses"] = row.refuses;
+  return json;
 }
 
 // The document of the server's paths, as it is without a model.

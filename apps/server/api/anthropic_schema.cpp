@@ -49,7 +49,7 @@ class MessagesReader {
     ReadTools();
     ReadChoice();
     ReadThinking();
-    for (const char* const name : kOfTheirService) fields_.Find(name);
+    for (const char* const name : kOfTheirService) fields_.Idle(name);
     for (const char* const name : {"container", "mcp_servers"})
       if (const Json* const value = fields_.Find(name); value != nullptr && !value->empty())
         fields_.Bad(name, "nothing runs beside the model here; leave it out",

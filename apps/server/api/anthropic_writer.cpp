@@ -64,7 +64,8 @@ class Messages final : public ReplyWriter {
     BlockJson rest = {{"stop_reason", StopReason(completion.finish_reason, has_calls)},
                       {"stop_sequence", nullptr},
                       {"usage", UsageOfMessage(UsageOf(choices, n))}};
-    if (!frame.notices.empty()) rest["notices"] = frame.notices;
+    if (auto notices = NoticesOf(frame, choices); !notices.empty())
+      rest["notices"] = std::move(notices);
     std::string head = OneLine(MessageOf(frame));
     head.pop_back();
     text.Add(head + ",\"content\":[" + blocks + "]," + OneLine(rest).substr(1));
@@ -88,16 +89,17 @@ class Messages final : public ReplyWriter {
       Say(frame, said, events);
     return events;
   }
-  std::string End(const ReplyFrame&, int, const Completion& completion, bool has_calls,
-                  std::span<const Choice>) override {
+  std::string End(const ReplyFrame& frame, int, const Completion& completion, bool has_calls,
+                  std::span<const Choice> all) override {
+    notices_ = NoticesOf(frame, all);
     stop_reason_ = StopReason(completion.finish_reason, has_calls);
     return Close();
   }
   std::string Finish(const ReplyFrame&, const Usage& usage) override {
-    return Event("message_delta",
-                 {{"delta", {{"stop_reason", stop_reason_}, {"stop_sequence", nullptr}}},
-                  {"usage", UsageOfMessage(usage)}}) +
-           Event("message_stop", BlockJson::object());
+    BlockJson last = {{"delta", {{"stop_reason", stop_reason_}, {"stop_sequence", nullptr}}},
+                      {"usage", UsageOfMessage(usage)}};
+    if (!notices_.empty()) last["notices"] = notices_;
+    return Event("message_delta", last) + Event("message_stop", BlockJson::object());
   }
   std::string Failure(const ApiError& error) override {
     return fmt::format("event: error\n{}", EventText(AnthropicErrorJson(error)));
@@ -207,6 +209,7 @@ class Messages final : public ReplyWriter {
   Kind kind_ = Kind::kText;
   std::size_t n_blocks_ = 0;
   const char* stop_reason_ = "end_turn";
+  std::vector<std::string> notices_;
 };
 
 }  // namespace

@@ -149,7 +149,7 @@ Parsed<EmbeddingCall> ParseEmbeddingCall(std::string_view body, const ModelLimit
     ReadEncoding(fields, call);
     ReadNumbers(fields, limits, call);
     fields.Switch("add_special_tokens", call.add_special);
-    fields.Find("user");
+    fields.Idle("user");
   });
 }
 
@@ -167,7 +167,7 @@ Parsed<EmbeddingCall> ParseOllamaEmbedding(std::string_view body, const ModelLim
     else if (some)
       ReadInputs(*input, limits.vocabulary_size, fields, call);
     fields.Switch("truncate", call.truncate);
-    for (const char* const name : {"keep_alive", "options"}) fields.Find(name);
+    for (const char* const name : {"keep_alive", "options"}) fields.Idle(name);
     ReadNumbers(fields, limits, call);
     if (call.pooling == Pooling::kNone)
       fields.Bad("pooling", "'none' gives a row for each token; ask for another pooling");
@@ -186,7 +186,7 @@ Parsed<RerankCall> ParseRerankCall(std::string_view body, const ModelLimits& lim
     if (most) call.most = static_cast<std::size_t>(*most);
     fields.Switch("return_documents", call.with_documents);
     fields.Switch("return_text", call.with_documents);
-    fields.Find("user");
+    fields.Idle("user");
     call.pooling = ReadPooling(fields, limits);
     if (call.pooling == Pooling::kNone)
       fields.Bad("pooling",

@@ -159,9 +159,10 @@ void ReadForeignFields(JsonFields& fields, bool chat, std::vector<std::string>& 
     if (field.place == other) continue;
     const Json* const value = fields.FindForeign(field.name, field.advice,
                                                  field.treatment == kRefuse ? field.neutral : "");
-    if (value == nullptr || field.treatment == kSilent || IsNeutral(*value, field.neutral))
-      continue;
-    if (field.treatment == kRefuse)
+    if (value == nullptr || IsNeutral(*value, field.neutral)) continue;
+    if (field.treatment == kSilent)
+      fields.NoteIdle(field.name, value);
+    else if (field.treatment == kRefuse)
       fields.Bad(field.name, field.advice, "unsupported_parameter");
     else
       notices.push_back(std::string(field.name) + ": " + field.advice);

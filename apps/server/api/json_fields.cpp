@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "config/nearest_name.h"
+#include "server/api/idle_fields.h"
 
 namespace foretoken::server {
 namespace {
@@ -102,6 +103,15 @@ const Json* JsonFields::Find(std::string_view name) {
   if (failed()) return nullptr;
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+// Null, "", [] and {} ask for nothing.
+void JsonFields::NoteIdle(std::string_view name, const Json* value) const {
+  IdleFields* const idle = IdleFields::OfThread();
+  if (idle == nullptr || value == nullptr || failed()) return;
+  const bool empty = value->is_string() ? value->get_ref<const std::string&>().empty()
+                                        : value->is_structured() && value->empty();
+  if (!empty) idle->Add(prefix_ + std::string(name));
 }
 
 std::optional<std::int64_t> JsonFields::ReadInteger(std::string_view name, std::int64_t least,

@@ -143,6 +143,11 @@ class JsonFields {
   // Null if it is absent; an error if it has another type.
   const Json* Object(std::string_view name) { return ReadKind(name, Json::value_t::object); }
 
+  // A field that is accepted and changes nothing, whatever its value is.
+  void Idle(std::string_view name) { NoteIdle(name, Find(name)); }
+  // As much of another field: value is null where it is absent, or has its effect.
+  void NoteIdle(std::string_view name, const Json* value) const;
+
   // A field of other servers: known, but not suggested for a mistyped name. For documents: what becomes
   // of it, and the values that are not refused, as a JSON list ("": all).
   const Json* FindForeign(std::string_view name, std::string_view about = {},

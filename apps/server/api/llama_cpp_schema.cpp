@@ -103,7 +103,7 @@ class LlamaCppReader {
     bool echo = false;
     if (fields_.Switch(Taken("echo"), echo) && echo)
       Notice("echo: the reply has the prompt in a member of its own");
-    Own("sse_ping_interval");
+    fields_.Idle(Taken("sse_ping_interval"));
     if (error_) return Refuse(*std::move(error_));
     return std::move(call_);
   }

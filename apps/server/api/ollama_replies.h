@@ -16,6 +16,8 @@ namespace foretoken::server {
 // A time as RFC 3339 has it, in UTC, with nine digits behind the second.
 std::string OllamaTime(std::chrono::system_clock::time_point time);
 
+inline constexpr const char kOllamaLines[] = "application/x-ndjson";  // of streams
+
 std::string OllamaErrorJson(const ApiError& error);
 // GET /api/tags, GET /api/ps and POST /api/show.
 std::string OllamaTagsJson(const ServedModel& model);

@@ -91,6 +91,7 @@ class OllamaReader {
   }
 
   const std::string& template_kwargs() const { return kwargs_; }
+  std::string_view effort_variable() const { return variable_; }
 
  private:
   void Put(std::string_view name, std::string_view json) {
@@ -118,9 +119,11 @@ class OllamaReader {
       fields_.Bad(logprobs ? "logprobs" : "top_logprobs",
                   "replies of this API do not have them; use /v1/chat/completions",
                   "unsupported_parameter");
-    fields_.Find("keep_alive");  // a duration, as a text or a number; the model stays
-    fields_.Switch("truncate", any);
-    fields_.Switch("shift", any);
+    fields_.Idle("keep_alive");  // a duration, as a text or a number; the model stays
+    for (const char* const name : {"truncate", "shift"}) {
+      fields_.Switch(name, any);
+      fields_.Idle(name);
+    }
   }
 
   void ReadFormat() {
@@ -143,7 +146,7 @@ class OllamaReader {
       for (const std::string_view name : kSameOptions)
         if (fields.Has(name)) Put(name, RawMember(body_, {"options", name}));
       for (const std::string_view name : kIdleOptions)
-        fields.FindForeign(name, "the start of the server has decided it");
+        fields.NoteIdle(name, fields.FindForeign(name, "the start of the server has decided it"));
       fields.Integer("num_predict", -2, 1 << 24, most);
       fields.Finish();
     }
@@ -157,8 +160,8 @@ class OllamaReader {
     if (!think->is_boolean() && !think->is_string())
       return fields_.Bad("think", JsonFields::Shown(*think) +
                                       " is neither true, false nor a level; give one of them");
-    const char* const name = think->is_boolean() ? "enable_thinking" : "reasoning_effort";
-    kwargs_ = fmt::format("{{\"{}\":{}}}", name, think->dump());
+    variable_ = think->is_boolean() ? "enable_thinking" : "reasoning_effort";
+    kwargs_ = fmt::format("{{\"{}\":{}}}", variable_, think->dump());
   }
 
   const std::string_view body_;
@@ -166,6 +169,7 @@ class OllamaReader {
   std::optional<ApiError> error_;
   JsonFields fields_;
   std::string out_, kwargs_;
+  std::string_view variable_;
   bool stream_ = true;
 };
 
@@ -174,6 +178,7 @@ struct OllamaBody {
   std::optional<std::string> text;
   bool raw = false;
   std::string template_kwargs;
+  std::string_view effort_variable = {};
 };
 
 // The tree of the body is gone when the other body is read.
@@ -187,6 +192,7 @@ Parsed<OllamaBody> ReadOllamaBody(std::string_view body, const ModelLimits& limi
   if (!text) return Refuse(std::move(text).error());
   read.text = *std::move(text);
   read.template_kwargs = reader.template_kwargs();
+  read.effort_variable = reader.effort_variable();
   return read;
 }
 
@@ -199,6 +205,7 @@ Parsed<OllamaCall> ParseOllama(std::string_view body, const ModelLimits& limits,
       read->raw ? ParseCompletionCall(*read->text, limits) : ParseChatCall(*read->text, limits);
   if (!call) return Refuse(std::move(call).error());
   call->template_kwargs_json = std::move(read->template_kwargs);
+  call->effort_variable = read->effort_variable;
   return OllamaCall{.raw = read->raw, .generation = *std::move(call)};
 }
 
@@ -230,7 +237,7 @@ std::optional<ApiError> CheckOllamaShow(std::string_view body, const ModelLimits
   ReadOllamaModel(fields, limits);
   bool verbose = false;
   fields.Switch("verbose", verbose);
-  for (const char* const name : {"system", "template", "options"}) fields.Find(name);
+  for (const char* const name : {"verbose", "system", "template", "options"}) fields.Idle(name);
   fields.Finish();
   return error;
 }

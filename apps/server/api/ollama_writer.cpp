@@ -32,6 +32,7 @@ constexpr OwnName kOllamaNames[] = {{"max_tokens", "options.num_predict"},
                                     {"tfs_z", "options.tfs_z"},
                                     {"mirostat", "options.mirostat"},
                                     {"response_format", "format"},
+                                    {"reasoning_effort", "think"},
                                     {"messages", "prompt"}};  // the last of generations alone
 
 // Puts together what the parts of an answer say. Calls are given whole: one waits until the next
@@ -105,7 +106,7 @@ class Ollama final : public ReplyWriter {
     return text;
   }
 
-  const char* stream_type() const override { return "application/x-ndjson"; }
+  const char* stream_type() const override { return kOllamaLines; }
   LongText Begin(const ReplyFrame&, int, const Echo&, std::vector<TokenLogprobs>) override {
     return {};
   }

@@ -189,7 +189,8 @@ OrderedJson UsageJson(const Usage& usage) {
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
           {"prompt_tokens_details", {{"cached_tokens", usage.cached_prompt_tokens}}},
           {"completion_tokens_details",
-           {{"accepted_prediction_tokens", usage.accepted_prediction_tokens},
+           {{"reasoning_tokens", usage.reasoning_tokens},
+            {"accepted_prediction_tokens", usage.accepted_prediction_tokens},
             {"rejected_prediction_tokens", usage.rejected_prediction_tokens}}}};
 }
 
@@ -270,16 +271,6 @@ OrderedJson RequestSpeculationJson(const ReplyFrame& frame, const Together& sum)
   return json;
 }
 
-// The notices of the request's fields, then those of the engine, each once.
-std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices) {
-  std::vector<std::string> notices = frame.notices;
-  for (const Choice& choice : choices)
-    for (const std::string& notice : choice.end.completion.notices)
-      if (std::find(notices.begin(), notices.end(), notice) == notices.end())
-        notices.push_back(notice);
-  return notices;
-}
-
 void PutStatistics(OrderedJson& json, const ReplyFrame& frame, std::span<const Choice> choices) {
   const Together sum = Sum(choices);
   json["seed"] = sum.seed;
@@ -337,10 +328,6 @@ std::optional<std::string> TextOf(std::span<const calls::AnswerPart> parts,
   return text;
 }
 
-const char* NameOf(FinishReason reason, bool has_calls) {
-  return has_calls && reason == FinishReason::kStop ? "tool_calls" : Name(reason);
-}
-
 OrderedJson MessageJson(const ReplyFrame& frame, int index,
                         std::span<const calls::AnswerPart> parts) {
   OrderedJson message = {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
@@ -357,9 +344,6 @@ OrderedJson MessageJson(const ReplyFrame& frame, int index,
 void AddChoice(const ReplyFrame& frame, const Choice& choice, int index, LongText& text) {
   const Completion& completion = choice.end.completion;
   auto parts = frame.PartsOf(completion.text);
-  const bool has_calls = std::any_of(parts.begin(), parts.end(), [](const auto& part) {
-    return part.kind == calls::AnswerPart::Kind::kName;
-  });
   text.AddLater([&frame, &choice, index, parts = std::move(parts)](std::string& out) {
     const std::string& all = choice.end.completion.text;
     OrderedJson json = {{"index", index}};
@@ -370,7 +354,8 @@ void AddChoice(const ReplyFrame& frame, const Choice& choice, int index, LongTex
     out += (index > 0 ? "," : "") + Opened(json) + ",\"logprobs\":";
   });
   AddLogprobs(frame, choice, text);
-  text.Add(Closing({{"finish_reason", NameOf(completion.finish_reason, has_calls)}}));
+  text.Add(
+      Closing({{"finish_reason", FinishName(completion.finish_reason, choice.facts.has_calls)}}));
 }
 
 const char* OriginName(TokenOrigin origin) {
@@ -435,6 +420,10 @@ std::string Piece(const Engine& engine, std::int32_t token, bool special) {
   return text.substr(text.size() / 2);
 }
 
+const char* FinishName(FinishReason reason, bool has_calls) {
+  return has_calls && reason == FinishReason::kStop ? "tool_calls" : Name(reason);
+}
+
 Usage UsageOf(std::span<const Choice> choices, int n) {
   Usage usage;
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -444,12 +433,22 @@ Usage UsageOf(std::span<const Choice> choices, int n) {
       usage.cached_prompt_tokens += end.completion.timings.cached_prompt_tokens;
     }
     usage.completion_tokens += std::ssize(end.completion.token_ids);
+    usage.reasoning_tokens += choices[i].facts.reasoning_tokens;
     if (const auto found = end.drafters.find("prediction"); found != end.drafters.end()) {
       usage.accepted_prediction_tokens += found->second.accepted;
       usage.rejected_prediction_tokens += found->second.drafted - found->second.accepted;
     }
   }
   return usage;
+}
+
+std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices) {
+  std::vector<std::string> notices = frame.notices;
+  for (const Choice& choice : choices)
+    for (const std::string& notice : choice.end.completion.notices)
+      if (std::find(notices.begin(), notices.end(), notice) == notices.end())
+        notices.push_back(notice);
+  return notices;
 }
 
 LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n) {
@@ -543,7 +542,7 @@ std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason
                         std::span<const Choice> all) {
   OrderedJson json = Base(frame, true);
   OrderedJson last = PartChoice(frame, choice, nullptr, false);
-  last["finish_reason"] = NameOf(reason, has_calls);
+  last["finish_reason"] = FinishName(reason, has_calls);
   json["choices"] = OrderedJson::array({std::move(last)});
   if (frame.include_usage) json["usage"] = nullptr;
   if (!all.empty()) PutStatistics(json, frame, all);

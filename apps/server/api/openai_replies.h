@@ -15,6 +15,7 @@
 #include "calls/call_format.h"
 #include "calls/thought.h"
 #include "foretoken/async_engine.h"
+#include "server/api/answer_facts.h"
 #include "server/api/api_error.h"
 #include "server/api/long_text.h"
 #include "server/overload.h"
@@ -64,15 +65,21 @@ struct Echo {
 struct Choice {
   Echo echo;
   ChoiceEnd end;
+  AnswerFacts facts = {};  // once it has ended
 };
+// "tool_calls" where the answer ends with calls.
+const char* FinishName(FinishReason reason, bool has_calls);
 
 struct Usage {
   std::int64_t prompt_tokens = 0, completion_tokens = 0;
-  std::int64_t cached_prompt_tokens = 0;
+  std::int64_t cached_prompt_tokens = 0, reasoning_tokens = 0;
   std::int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
 };
 // prompts: choices of one prompt are adjacent, n each; a prompt counts once.
 Usage UsageOf(std::span<const Choice> choices, int n);
+
+// The notices of the request's fields, then those of the engine, each once.
+std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices);
 
 // The arguments must outlive it.
 LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int n);

@@ -119,6 +119,7 @@ class CallReader {
         budget >= 0)
       call_.thought_budget = budget;
     if (!fields_.OneOf("reasoning_effort", "an effort", kEfforts, effort)) return;
+    call_.effort_variable = effort == "none" ? "enable_thinking" : "reasoning_effort";
     effort_json_ = effort == "none" ? R"({"enable_thinking": false})"
                                     : fmt::format(R"({{"reasoning_effort": "{}"}})", effort);
   }

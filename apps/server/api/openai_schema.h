@@ -68,6 +68,8 @@ struct GenerationCall {
   // Chats: whether what the model thinks is apart from its answer (reasoning_format).
   bool divides_thoughts = true;
   std::optional<int> thought_budget;  // tokens that a thought may take
+  // A variable of the template that a field sets, which tells how much to think; "": none.
+  std::string_view effort_variable = {};
   // For the reply: fields that are accepted without effect.
   std::vector<std::string> notices;
 };

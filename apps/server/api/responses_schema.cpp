@@ -95,7 +95,7 @@ class ResponsesReader {
     ReadReasoning();
     ReadServing();
     ReadReplies();
-    for (const char* const name : kResponsesIgnore) fields_.Find(name);
+    for (const char* const name : kResponsesIgnore) fields_.Idle(name);
     fields_.Finish();
     if (error_) return Refuse(*std::move(error_));
     AddEcho();
@@ -247,13 +247,15 @@ class ResponsesReader {
         std::find(include->begin(), include->end(), "message.output_text.logprobs") !=
             include->end())
       notices_.emplace_back("include: replies here have no log-probabilities; use chats");
+    fields_.NoteIdle("include", include);
     const Json* const options = fields_.Object("stream_options");
     if (options == nullptr) return;
     JsonFields fields(*options, "stream_options.", error_);
     bool padding = false, usage = true;
     if (fields.Switch("include_obfuscation", padding) && padding)
       notices_.emplace_back("stream_options.include_obfuscation: nothing is padded");
-    fields.Switch("include_usage", usage);  // it always comes
+    fields.Switch("include_usage", usage);
+    fields.Idle("include_usage");  // it always comes
     fields.Finish();
   }
 

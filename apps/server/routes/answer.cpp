@@ -115,7 +115,7 @@ void Answer::Describe(LogLine& line) const {
   double queue_ms = 0, first_ms = 0, total_ms = 0, decode_ms = 0, actual_ms = 0, plain_ms = 0;
   std::int64_t drafted = 0, accepted = 0, decoded = 0;
   std::string reasons;
-  for (const auto& [echo, end] : choices_) {
+  for (const auto& [echo, end, facts] : choices_) {
     const Completion& completion = end.completion;
     queue_ms = std::max(queue_ms, end.queue_ms);
     first_ms = std::max(first_ms, end.first_token_ms);
@@ -126,7 +126,8 @@ void Answer::Describe(LogLine& line) const {
     plain_ms += end.plain_ms;
     drafted += completion.speculation.drafted;
     accepted += completion.speculation.accepted;
-    reasons += (reasons.empty() ? "" : ",") + std::string(Name(completion.finish_reason));
+    reasons += (reasons.empty() ? "" : ",") +
+               std::string(FinishName(completion.finish_reason, facts.has_calls));
   }
   const Usage all = usage();
   line.Add("prompt_tokens", all.prompt_tokens).Add("completion_tokens", all.completion_tokens);

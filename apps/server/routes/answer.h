@@ -51,6 +51,10 @@ class Answer {
   // The next event. The ends are kept in choices(). Nothing: none has come yet, or it has failed.
   // REQUIRES: not ended.
   std::optional<StreamEvent> Next();
+  // Keeps what is known of a choice that has ended.
+  void Know(int choice, AnswerFacts facts) {
+    choices_[static_cast<std::size_t>(choice)].facts = facts;
+  }
   bool ended() const { return n_ended_ == choices_.size(); }
   bool failed() const { return failed_; }
   const ApiError& failure() const { return failure_; }
@@ -95,6 +99,8 @@ class GenerationReply : public LaterReply {
   }
 
  protected:
+  // As Answer::Next.
+  std::optional<StreamEvent> Next();
   // The head of the first delivery.
   HttpResponse Head(HttpResponse head);
   bool has_head() const { return status_ != 0; }

@@ -18,6 +18,8 @@ extern const Route kChatCompletionsRoute = {
     .path = "/v1/chat/completions",
     .about = "OpenAI's chats, below",
     .handle = ChatCompletions,
-    .reads = [](const ModelLimits& limits) { return MissingField(ParseChatCall("{}", limits)); }};
+    .reads = [](const ModelLimits& limits) { return MissingField(ParseChatCall("{}", limits)); },
+    .reply = "ChatCompletion",
+    .event = "ChatEvent"};
 
 }  // namespace foretoken::server

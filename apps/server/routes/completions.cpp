@@ -13,12 +13,14 @@ HttpResponse Completions(Service& service, const HttpRequest& request, LogLine& 
 
 }  // namespace
 
-extern const Route kCompletionsRoute = {.method = "POST",
-                                        .path = "/v1/completions",
-                                        .about = "OpenAI's completions, below",
-                                        .handle = Completions,
-                                        .reads = [](const ModelLimits& limits) {
-                                          return MissingField(ParseCompletionCall("{}", limits));
-                                        }};
+extern const Route kCompletionsRoute = {
+    .method = "POST",
+    .path = "/v1/completions",
+    .about = "OpenAI's completions, below",
+    .handle = Completions,
+    .reads =
+        [](const ModelLimits& limits) { return MissingField(ParseCompletionCall("{}", limits)); },
+    .reply = "Completion",
+    .event = "CompletionEvent"};
 
 }  // namespace foretoken::server

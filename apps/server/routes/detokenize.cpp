@@ -33,8 +33,8 @@ extern const Route kDetokenizeRoute = {
     .path = "/detokenize",
     .about = "`tokens`, `special` -> `content`; at most 8 MiB of text",
     .handle = Detokenize,
-    .reads = [](const ModelLimits& limits) {
-      return MissingField(ParseDetokenizeCall("{}", limits));
-    }};
+    .reads =
+        [](const ModelLimits& limits) { return MissingField(ParseDetokenizeCall("{}", limits)); },
+    .reply = "TextOfTokens"};
 
 }  // namespace foretoken::server

@@ -83,32 +83,38 @@ extern const Route kEmbeddingsRoute = {
     .path = "/v1/embeddings",
     .about = "OpenAI's embeddings, below",
     .handle = OpenAiEmbed,
-    .reads = [](const ModelLimits& limits) {
-      return MissingField(ParseEmbeddingCall("{}", limits, EmbeddingForm::kOpenAi));
-    }};
+    .reads =
+        [](const ModelLimits& limits) {
+          return MissingField(ParseEmbeddingCall("{}", limits, EmbeddingForm::kOpenAi));
+        },
+    .reply = "Embeddings"};
 extern const Route kLlamaEmbeddingsRoute = {
     .method = "POST",
     .path = "/embeddings",
     .about = "the same in llama.cpp's form: a list of `{index, embedding}`, each with its rows",
     .handle = LlamaEmbed,
     .refusal = LlamaCppErrorJson,
-    .reads = ReadsLlamaEmbedding};
+    .reads = ReadsLlamaEmbedding,
+    .reply = "LlamaCppEmbeddings"};
 extern const Route kLlamaEmbeddingRoute = {.method = "POST",
                                            .path = "/embedding",
                                            .about = "likewise; `content` or `input`",
                                            .handle = LlamaEmbed,
                                            .refusal = LlamaCppErrorJson,
-                                           .reads = ReadsLlamaEmbedding};
+                                           .reads = ReadsLlamaEmbedding,
+                                           .reply = "LlamaCppEmbeddings"};
 extern const Route kRerankRoute = {
     .method = "POST",
     .path = "/v1/rerank",
     .about = "`query`, `documents` -> the documents by their closeness to the query, below",
     .handle = Rerank,
-    .reads = ReadsRerank};
+    .reads = ReadsRerank,
+    .reply = "Ranks"};
 extern const Route kRerankingRoute = {.method = "POST",
                                       .path = "/v1/reranking",
                                       .about = "the same",
                                       .handle = Rerank,
-                                      .reads = ReadsRerank};
+                                      .reads = ReadsRerank,
+                                      .reply = "Ranks"};
 
 }  // namespace foretoken::server

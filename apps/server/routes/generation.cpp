@@ -245,6 +245,15 @@ std::shared_ptr<Conversation> ConversationOf(const Service& service, const Gener
   return conversation;
 }
 
+// Templates that do not know how much to think ignore it.
+void TellIdleEffort(const ModelCalls& model, const GenerationCall& call,
+                    const ReplyWriter& writer) {
+  IdleFields* const idle = IdleFields::OfThread();
+  const bool known = model.chat_template.find(call.effort_variable) != std::string::npos;
+  if (idle != nullptr && !call.effort_variable.empty() && !known)
+    idle->Add(InOwnNames("reasoning_effort", writer.own_names()));
+}
+
 // The error as a response; also written into the log line.
 HttpResponse Refused(const ApiError& of_chat, ReplyWriter& writer, LogLine& line) {
   const ApiError error = InOwnNames(of_chat, writer.own_names());
@@ -272,6 +281,7 @@ HttpResponse Generate(Service& service, const HttpRequest& request, Parsed<Gener
   if (parsed && parsed->chat) parsed = WithToolCalls(*std::move(parsed), service.model_calls);
   if (!parsed) return refuse(parsed.error());
   GenerationCall& call = *parsed;
+  TellIdleEffort(service.model_calls, call, *writer);
   ReplyFrame frame = FrameOf(service, call);
   line.Add("id", frame.id).Add("stream", call.stream ? "true" : "false");
   if (service.options.log_prompts) LogPrompts(call, line);

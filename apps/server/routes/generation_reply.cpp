@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -15,7 +14,7 @@ class Whole : public GenerationReply {
 
   Delivery Take() override {
     while (!answer_->ended())
-      if (!answer_->Next()) return answer_->failed() ? Refusal() : Delivery();
+      if (!Next()) return answer_->failed() ? Refusal() : Delivery();
     Delivery delivery;
     if (!has_head()) {
       delivery.head = Head({});
@@ -59,14 +58,20 @@ GenerationReply::~GenerationReply() {
 // Where there is no memory for it, the next turn reads all of its beginning itself.
 void GenerationReply::ReadNextTurn() noexcept try {
   if (answer_->conversation() == nullptr || service_.overload.refuses_requests()) return;
-  const Completion& completion = answer_->choices().front().end.completion;
-  if (completion.finish_reason == FinishReason::kLength) return;
-  auto parts = frame_.PartsOf(completion.text);
-  const bool calls = std::any_of(parts.begin(), parts.end(), [](const calls::AnswerPart& part) {
-    return part.kind == calls::AnswerPart::Kind::kName;
-  });
-  if (calls) service_.next_turns.Add(answer_->conversation(), std::move(parts));
+  const Choice& choice = answer_->choices().front();
+  if (!choice.facts.has_calls || choice.end.completion.finish_reason == FinishReason::kLength)
+    return;
+  service_.next_turns.Add(answer_->conversation(), frame_.PartsOf(choice.end.completion.text));
 } catch (const std::bad_alloc&) {
+}
+
+std::optional<StreamEvent> GenerationReply::Next() {
+  auto event = answer_->Next();
+  if (event && event->kind == StreamEvent::Kind::kEnd) {
+    const auto& choice = answer_->choices()[static_cast<std::size_t>(event->choice)];
+    answer_->Know(event->choice, FactsOf(frame_, choice.end.completion));
+  }
+  return event;
 }
 
 HttpResponse GenerationReply::Head(HttpResponse head) {

@@ -24,6 +24,8 @@ extern const Route kHealthRoute = {
         "`memory`: `limit_bytes`, `resident_bytes`, `requests_bytes`",
     .open = true,
     .handle = Health,
-    .always = true};
+    .always = true,
+    .reply = "Health",
+    .failing = 503};
 
 }  // namespace foretoken::server

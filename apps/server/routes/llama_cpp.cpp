@@ -148,11 +148,14 @@ extern const Route kLlamaCppCompletionRoute = {
     .about = "llama.cpp's completions, below",
     .handle = LlamaCppCompletion,
     .refusal = LlamaCppErrorJson,
-    .reads = [](const ModelLimits& limits) {
-      std::string lacks = MissingField(ParseLlamaCppCompletion("{}", limits));
-      static_cast<void>(ParseCompletionCall(R"({"prompt": ""})", limits));
-      return lacks;
-    }};
+    .reads =
+        [](const ModelLimits& limits) {
+          std::string lacks = MissingField(ParseLlamaCppCompletion("{}", limits));
+          static_cast<void>(ParseCompletionCall(R"({"prompt": ""})", limits));
+          return lacks;
+        },
+    .reply = "LlamaCppCompletion",
+    .event = "LlamaCppEvent"};
 extern const Route kInfillRoute = {
     .method = "POST",
     .path = "/infill",
@@ -161,11 +164,14 @@ extern const Route kInfillRoute = {
         "have tokens for that",
     .handle = Infill,
     .refusal = LlamaCppErrorJson,
-    .reads = [](const ModelLimits& limits) {
-      std::string lacks = MissingField(ParseLlamaCppInfill("{}", limits));
-      static_cast<void>(ParseCompletionCall(R"({"prompt": ""})", limits));
-      return lacks;
-    }};
+    .reads =
+        [](const ModelLimits& limits) {
+          std::string lacks = MissingField(ParseLlamaCppInfill("{}", limits));
+          static_cast<void>(ParseCompletionCall(R"({"prompt": ""})", limits));
+          return lacks;
+        },
+    .reply = "LlamaCppCompletion",
+    .event = "LlamaCppEvent"};
 extern const Route kPropsRoute = {
     .method = "GET",
     .path = "/props",
@@ -173,12 +179,14 @@ extern const Route kPropsRoute = {
         "llama.cpp's: `default_generation_settings`, `total_slots`, names of the model and of "
         "the tokens with which texts begin and end",
     .handle = Props,
-    .refusal = LlamaCppErrorJson};
+    .refusal = LlamaCppErrorJson,
+    .reply = "LlamaCppProps"};
 extern const Route kSetPropsRoute = {.method = "POST",
                                      .path = "/props",
                                      .about = "llama.cpp's; 501, as they cannot be changed",
                                      .handle = SetProps,
-                                     .refusal = LlamaCppErrorJson};
+                                     .refusal = LlamaCppErrorJson,
+                                     .refuses = 501};
 extern const Route kSlotsRoute = {
     .method = "GET",
     .path = "/slots",
@@ -186,6 +194,7 @@ extern const Route kSlotsRoute = {
         "llama.cpp's: an entry for each request that may run, `is_processing` for as many as "
         "run",
     .handle = Slots,
-    .refusal = LlamaCppErrorJson};
+    .refusal = LlamaCppErrorJson,
+    .reply = "LlamaCppSlots"};
 
 }  // namespace foretoken::server

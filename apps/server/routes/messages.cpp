@@ -28,22 +28,28 @@ HttpResponse CountTokens(Service& service, const HttpRequest& request, LogLine& 
 
 }  // namespace
 
-extern const Route kMessagesRoute = {.method = "POST",
-                                     .path = "/v1/messages",
-                                     .about = "Anthropic's Messages, below",
-                                     .handle = Message,
-                                     .refusal = AnthropicErrorJson,
-                                     .reads = [](const ModelLimits& limits) {
-                                       return MissingField(ParseMessagesCall("{}", limits, false));
-                                     }};
+extern const Route kMessagesRoute = {
+    .method = "POST",
+    .path = "/v1/messages",
+    .about = "Anthropic's Messages, below",
+    .handle = Message,
+    .refusal = AnthropicErrorJson,
+    .reads =
+        [](const ModelLimits& limits) {
+          return MissingField(ParseMessagesCall("{}", limits, false));
+        },
+    .reply = "AnthropicReply",
+    .event = "AnthropicEvent"};
 extern const Route kCountTokensRoute = {
     .method = "POST",
     .path = "/v1/messages/count_tokens",
     .about = "Anthropic's: the body of a message -> `input_tokens`",
     .handle = CountTokens,
     .refusal = AnthropicErrorJson,
-    .reads = [](const ModelLimits& limits) {
-      return MissingField(ParseMessagesCall("{}", limits, true));
-    }};
+    .reads =
+        [](const ModelLimits& limits) {
+          return MissingField(ParseMessagesCall("{}", limits, true));
+        },
+    .reply = "TokenCount"};
 
 }  // namespace foretoken::server

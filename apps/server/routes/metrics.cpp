@@ -22,6 +22,7 @@ extern const Route kMetricsRoute = {.method = "GET",
                                     .path = "/metrics",
                                     .about = "Prometheus, below",
                                     .handle = Render,
-                                    .always = true};
+                                    .always = true,
+                                    .reply_type = "text/plain"};
 
 }  // namespace foretoken::server

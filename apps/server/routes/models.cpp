@@ -48,11 +48,13 @@ extern const Route kModelsRoute = {
     .about =
         "the model with its sizes and `aliases`; `meta.chat_template`: whether it has a template, "
         "and so can chat",
-    .handle = Models};
+    .handle = Models,
+    .reply = "Models"};
 extern const Route kModelRoute = {
     .method = "GET",
     .path = kModelPath,
     .about = "the same for one name; another name is 404, `model_not_found`",
-    .handle = Model};
+    .handle = Model,
+    .reply = "Model"};
 
 }  // namespace foretoken::server

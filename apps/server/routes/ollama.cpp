@@ -112,7 +112,8 @@ constexpr Route NotHere(const char* method, const char* path) {
           .path = path,
           .about = "Ollama's; 501, as there is one model",
           .handle = OllamaNotHere,
-          .refusal = OllamaErrorJson};
+          .refusal = OllamaErrorJson,
+          .refuses = 501};
 }
 
 }  // namespace
@@ -123,40 +124,52 @@ extern const Route kOllamaChatRoute = {
     .about = "Ollama's chats, below",
     .handle = OllamaChat,
     .refusal = OllamaErrorJson,
-    .reads = [](const ModelLimits& limits) { return MissingField(ParseOllamaChat("{}", limits)); }};
+    .reads = [](const ModelLimits& limits) { return MissingField(ParseOllamaChat("{}", limits)); },
+    .reply = "OllamaChat",
+    .event = "OllamaChatLine",
+    .event_type = kOllamaLines};
 extern const Route kOllamaGenerateRoute = {
     .method = "POST",
     .path = "/api/generate",
     .about = "Ollama's completions, below",
     .handle = OllamaGenerate,
     .refusal = OllamaErrorJson,
-    .reads = [](const ModelLimits& limits) {
-      return MissingField(ParseOllamaGenerate("{}", limits, true));
-    }};
+    .reads =
+        [](const ModelLimits& limits) {
+          return MissingField(ParseOllamaGenerate("{}", limits, true));
+        },
+    .reply = "OllamaGeneration",
+    .event = "OllamaGenerationLine",
+    .event_type = kOllamaLines};
 extern const Route kOllamaTagsRoute = {.method = "GET",
                                        .path = "/api/tags",
                                        .about = "Ollama's list of models: the one there is",
                                        .handle = OllamaTags,
-                                       .refusal = OllamaErrorJson};
+                                       .refusal = OllamaErrorJson,
+                                       .reply = "OllamaTags"};
 extern const Route kOllamaPsRoute = {.method = "GET",
                                      .path = "/api/ps",
                                      .about = "the same as a list of loaded models",
                                      .handle = OllamaPs,
-                                     .refusal = OllamaErrorJson};
+                                     .refusal = OllamaErrorJson,
+                                     .reply = "OllamaPs"};
 extern const Route kOllamaShowRoute = {.method = "POST",
                                        .path = "/api/show",
                                        .about = "Ollama's description of the model",
                                        .handle = OllamaShow,
                                        .refusal = OllamaErrorJson,
-                                       .reads = [](const ModelLimits& limits) {
-                                         static_cast<void>(CheckOllamaShow("{}", limits));
-                                         return std::string();
-                                       }};
+                                       .reads =
+                                           [](const ModelLimits& limits) {
+                                             static_cast<void>(CheckOllamaShow("{}", limits));
+                                             return std::string();
+                                           },
+                                       .reply = "OllamaShow"};
 extern const Route kOllamaVersionRoute = {.method = "GET",
                                           .path = "/api/version",
                                           .about = "the version, for clients of Ollama",
                                           .handle = OllamaVersion,
-                                          .refusal = OllamaErrorJson};
+                                          .refusal = OllamaErrorJson,
+                                          .reply = "Version"};
 extern const Route kOllamaPullRoute = NotHere("POST", "/api/pull");
 extern const Route kOllamaPushRoute = NotHere("POST", "/api/push");
 extern const Route kOllamaCreateRoute = NotHere("POST", "/api/create");
@@ -167,13 +180,15 @@ extern const Route kOllamaEmbedRoute = {.method = "POST",
                                         .about = "Ollama's embeddings, below",
                                         .handle = OllamaEmbed,
                                         .refusal = OllamaErrorJson,
-                                        .reads = OllamaReadsEmbed<EmbeddingForm::kOllama>};
+                                        .reads = OllamaReadsEmbed<EmbeddingForm::kOllama>,
+                                        .reply = "OllamaEmbeddings"};
 extern const Route kOllamaEmbeddingsRoute = {
     .method = "POST",
     .path = "/api/embeddings",
     .about = "Ollama's older form, of one `prompt`",
     .handle = OllamaEmbedPrompt,
     .refusal = OllamaErrorJson,
-    .reads = OllamaReadsEmbed<EmbeddingForm::kOllamaPrompt>};
+    .reads = OllamaReadsEmbed<EmbeddingForm::kOllamaPrompt>,
+    .reply = "OllamaEmbedding"};
 
 }  // namespace foretoken::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/routes/openapi.cpp: the document is made from the table of routes and from what the readers of
-// their bodies ask for.
+// server/routes/openapi.cpp: the document is made from the table of routes, from what the readers of
+// their bodies ask for, and from the table of what replies have.
 #include "server/routes/openapi.h"
 
 #include <cctype>
@@ -8,9 +8,13 @@
 #include <string_view>
 
 #include "foretoken/catalogue.h"
+#include "server/api/anthropic_writer.h"
 #include "server/api/body_schema.h"
+#include "server/api/llama_cpp_replies.h"
 #include "server/api/object_text.h"
+#include "server/api/ollama_replies.h"
 #include "server/api/openai_replies.h"
+#include "server/api/reply_forms.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::server {
@@ -39,27 +43,74 @@ DocumentJson BodyOf(const Route& route, const ModelLimits& limits) {
                          BodyReadBy(route.reads_too, std::string(route.path) + "#chat", limits)})}};
 }
 
-// The schema of what an example is like: the types of its members, all of which are there.
+// The schema of what an example is like: the types of its members, all of which are there and no
+// others; null stands for a text that may be missing.
 DocumentJson LikeThis(const DocumentJson& example) {
   if (example.is_string()) return {{"type", "string"}};
   if (example.is_number()) return {{"type", "integer"}};
-  if (!example.is_object()) return DocumentJson::object();
+  if (!example.is_object()) return {{"type", DocumentJson::array({"string", "null"})}};
   DocumentJson schema = {{"type", "object"}}, required = DocumentJson::array();
   for (const auto& [name, value] : example.items()) {
     schema["properties"][name] = LikeThis(value);
-    if (!value.is_null()) required.push_back(name);
+    required.push_back(name);
   }
   schema["required"] = std::move(required);
+  schema["additionalProperties"] = false;
   return schema;
+}
+
+// The errors of an API, by the function that writes them.
+struct ErrorForm {
+  const char* name;
+  std::string (*write)(const ApiError& error);
+};
+constexpr ErrorForm kErrorForms[] = {{"OpenAiError", ErrorJson},
+                                     {"AnthropicError", AnthropicErrorJson},
+                                     {"OllamaError", OllamaErrorJson},
+                                     {"LlamaCppError", LlamaCppErrorJson}};
+
+DocumentJson Content(const char* type, const char* form) {
+  DocumentJson content;
+  content[type]["schema"] = form != nullptr ? ReplyForm(form) : DocumentJson{{"type", "string"}};
+  return content;
 }
 
 // In the form of the route's API.
 DocumentJson ErrorOf(const Route& route) {
-  const auto refusal = route.refusal != nullptr ? route.refusal : ErrorJson;
-  DocumentJson error = {{"description", "an error, as JSON"}};
-  error["content"]["application/json"]["schema"] =
-      LikeThis(DocumentJson::parse(refusal({.message = "what: why; what to do"})));
-  return error;
+  for (const ErrorForm& form : kErrorForms)
+    if (form.write == (route.refusal != nullptr ? route.refusal : ErrorJson))
+      return {{"$ref", std::string("#/components/responses/") + form.name}};
+  return {{"description", "an error"}};
+}
+
+DocumentJson RepliesOf(const Route& route) {
+  DocumentJson replies;
+  if (route.refuses == 0) {
+    DocumentJson& reply = replies["200"];
+    reply["description"] = route.event != nullptr
+                               ? "the answer; the second schema is that of each event of a stream"
+                               : "the answer";
+    reply["content"] = Content(route.reply_type, route.reply);
+    if (route.event != nullptr) reply["content"].update(Content(route.event_type, route.event));
+    if (route.failing != 0) {
+      DocumentJson failing = reply;
+      replies[std::to_string(route.failing)] = std::move(failing);
+    }
+  } else {
+    replies[std::to_string(route.refuses)] = ErrorOf(route);
+  }
+  replies["default"] = ErrorOf(route);
+  return replies;
+}
+
+void AddReplyForms(DocumentJson& components) {
+  components["schemas"].update(ReplyForms(TextOfReplies()));
+  for (const auto& [name, write] : kErrorForms) {
+    components["schemas"][name] =
+        LikeThis(DocumentJson::parse(write({.message = "what: why; what to do"})));
+    components["responses"][name] = {{"description", "an error"},
+                                     {"content", Content("application/json", name)}};
+  }
 }
 
 // "/v1/models/*" is "/v1/models/{name}".
@@ -101,7 +152,7 @@ DocumentJson OperationJson(const Route& route, const ModelLimits& limits) {
     json["requestBody"]["required"] = true;
     json["requestBody"]["content"]["application/json"]["schema"] = BodyOf(route, limits);
   }
-  json["responses"] = {{"200", {{"description", "the answer"}}}, {"default", ErrorOf(route)}};
+  json["responses"] = RepliesOf(route);
   if (route.open) json["security"] = DocumentJson::array();
   return json;
 }
@@ -127,6 +178,7 @@ std::string OpenApiText(const ModelLimits& limits) {
                              {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
                            {"paths", std::move(paths)}};
   document["components"]["schemas"] = SharedForms(limits.vocabulary_size);
+  AddReplyForms(document["components"]);
   document["components"]["securitySchemes"]["key"] = {{"type", "http"}, {"scheme", "bearer"}};
   // A server without keys needs none.
   document["security"] =
@@ -138,6 +190,7 @@ extern const Route kOpenApiRoute = {
     .method = "GET",
     .path = "/openapi.json",
     .about = "this table and the fields of bodies, as an OpenAPI 3.1 document",
-    .handle = OpenApi};
+    .handle = OpenApi,
+    .reply = "OpenApi"};
 
 }  // namespace foretoken::server

@@ -18,9 +18,17 @@ HttpResponse Page(Service&, const HttpRequest& request, LogLine&) {
 
 }  // namespace
 
-extern const Route kPageRoute = {
-    .method = "GET", .path = "/", .about = "the page", .open = true, .handle = Page};
-extern const Route kIndexRoute = {
-    .method = "GET", .path = "/index.html", .about = "the page, too", .open = true, .handle = Page};
+extern const Route kPageRoute = {.method = "GET",
+                                 .path = "/",
+                                 .about = "the page",
+                                 .open = true,
+                                 .handle = Page,
+                                 .reply_type = "text/html"};
+extern const Route kIndexRoute = {.method = "GET",
+                                  .path = "/index.html",
+                                  .about = "the page, too",
+                                  .open = true,
+                                  .handle = Page,
+                                  .reply_type = "text/html"};
 
 }  // namespace foretoken::server

@@ -134,10 +134,13 @@ extern const Route kResponsesRoute = {
     .path = "/v1/responses",
     .about = "OpenAI's responses, below",
     .handle = CreateResponse,
-    .reads = [](const ModelLimits& limits) {
-      EarlierItems none;
-      ResponsesRequest read;
-      return MissingField(ParseResponsesCall("{}", limits, none, read));
-    }};
+    .reads =
+        [](const ModelLimits& limits) {
+          EarlierItems none;
+          ResponsesRequest read;
+          return MissingField(ParseResponsesCall("{}", limits, none, read));
+        },
+    .reply = "Response",
+    .event = "ResponseEvent"};
 
 }  // namespace foretoken::server

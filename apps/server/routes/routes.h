@@ -7,6 +7,7 @@
 #include <string>
 
 #include "server/net/http.h"
+#include "server/net/sse.h"
 #include "server/service.h"
 
 namespace foretoken::server {
@@ -27,6 +28,14 @@ struct Route {
   // As `reads`, for bodies of another kind. Null: there is one kind.
   std::string (*reads_too)(const ModelLimits& limits) = nullptr;
   bool without_body = false;  // of a POST that changes nothing: it need not say that it is JSON
+  int refuses = 0;            // the status with which it refuses every request; 0: it answers
+  // The names of the forms (api/reply_forms.h) of its reply and of an event of a streamed one. Null: the
+  // reply is a text; it is not streamed.
+  const char* reply = nullptr;
+  const char* event = nullptr;
+  const char* reply_type = "application/json";
+  const char* event_type = kEventStream;
+  int failing = 0;  // a status with which it answers in the same form; 0: none
 };
 
 // For Route::reads.

@@ -27,6 +27,7 @@ extern const Route kSpeculationRoute = {
         "the models and heads that draft, by the names that requests and statistics use; counts of "
         "all requests since the start, together and by drafter; the last minute's speed-up; "
         "`verify_us`: what a pass costs by its rows, when the last request ended",
-    .handle = Speculation};
+    .handle = Speculation,
+    .reply = "SpeculationState"};
 
 }  // namespace foretoken::server

@@ -160,22 +160,26 @@ extern const Route kStoredResponseRoute = {
     .method = "GET",
     .path = "/v1/responses/*",
     .about = "a stored response as it was; an unknown id is 404, `response_not_found`",
-    .handle = GetResponse};
+    .handle = GetResponse,
+    .reply = "Response"};
 extern const Route kDeleteResponseRoute = {
     .method = "DELETE",
     .path = "/v1/responses/*",
     .about = "removes it: `{\"id\", \"object\": \"response\", \"deleted\": true}`",
-    .handle = DeleteResponse};
+    .handle = DeleteResponse,
+    .reply = "DeletedResponse"};
 extern const Route kInputItemsRoute = {
     .method = "GET",
     .path = "/v1/responses/*/input_items",
     .about =
         "the items that it was made of, those of earlier responses too; `limit`, `order`, `after`",
-    .handle = ListInputItems};
+    .handle = ListInputItems,
+    .reply = "InputItems"};
 extern const Route kCancelResponseRoute = {.method = "POST",
                                            .path = "/v1/responses/*/cancel",
                                            .about = "400, as nothing runs in the background",
                                            .handle = CancelResponse,
-                                           .without_body = true};
+                                           .without_body = true,
+                                           .refuses = 400};
 
 }  // namespace foretoken::server

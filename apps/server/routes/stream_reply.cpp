@@ -24,7 +24,7 @@ class Stream : public GenerationReply {
     bool begins = false;  // the head leaves at once, with the first event
     text_.Write(kAtOnce, delivery.bytes);
     while (!answer_->ended() && !begins && delivery.bytes.size() < kAtOnce) {
-      auto event = answer_->Next();
+      auto event = Next();
       if (answer_->failed()) return Fail(std::move(delivery));
       if (!event) return delivery;
       begins = !has_head();

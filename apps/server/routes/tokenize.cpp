@@ -69,9 +69,9 @@ extern const Route kTokenizeRoute = {
         "`add_generation_prompt`, `tools`, `chat_template_kwargs`; `with_pieces` -> `tokens`: ids, "
         "or `{id, piece}`",
     .handle = Tokenize,
-    .reads = [](const ModelLimits& limits) {
-      return MissingField(ParseTokenizeCall("{}", limits));
-    }};
+    .reads =
+        [](const ModelLimits& limits) { return MissingField(ParseTokenizeCall("{}", limits)); },
+    .reply = "TokenList"};
 
 extern const Route kApplyTemplateRoute = {
     .method = "POST",
@@ -80,10 +80,12 @@ extern const Route kApplyTemplateRoute = {
         "llama.cpp's: the `messages` of a chat, `add_generation_prompt`, `tools`, "
         "`chat_template_kwargs` -> `prompt`, the text that the template writes",
     .handle = ApplyTemplate,
-    .reads = [](const ModelLimits& limits) {
-      static_cast<void>(ParseTokenizeCall(R"({"content": ""})", limits));
-      if (FieldNotes* const notes = FieldNotes::OfThread()) notes->AddChoice({"messages"});
-      return std::string("messages");
-    }};
+    .reads =
+        [](const ModelLimits& limits) {
+          static_cast<void>(ParseTokenizeCall(R"({"content": ""})", limits));
+          if (FieldNotes* const notes = FieldNotes::OfThread()) notes->AddChoice({"messages"});
+          return std::string("messages");
+        },
+    .reply = "WrittenChat"};
 
 }  // namespace foretoken::server

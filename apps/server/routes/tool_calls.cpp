@@ -49,9 +49,9 @@ ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format) 
   FindFormat(engine, chat_format, model);
   for (const std::int32_t token : engine.ControlTokens())
     model.control.Add(engine.Detokenize(std::array{token}, true), token);
-  const std::string text = engine.ChatTemplateText(chat_format).value_or(std::string());
-  model.thoughts = &calls::ThoughtMarksOf(text);
-  model.thinks = calls::Thinks(text);
+  model.chat_template = engine.ChatTemplateText(chat_format).value_or(std::string());
+  model.thoughts = &calls::ThoughtMarksOf(model.chat_template);
+  model.thinks = calls::Thinks(model.chat_template);
   return model;
 }
 

@@ -23,6 +23,7 @@ struct ModelCalls {
   calls::ControlTokens control = {};
   const ThoughtMarks* thoughts = nullptr;  // not null
   bool thinks = false;                     // the template speaks of these marks
+  std::string chat_template = {};
 };
 // Found by what the template writes of a conversation with a tool.
 ModelCalls FindModelCalls(const Engine& engine, const ChatOptions& chat_format);

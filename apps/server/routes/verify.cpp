@@ -45,6 +45,7 @@ extern const Route kVerifyRoute = {
           std::string lacks = MissingField(ParseVerifyCall(R"({"messages": []})", limits));
           if (FieldNotes* const notes = FieldNotes::OfThread()) notes->Require("", "messages");
           return lacks;
-        }};
+        },
+    .reply = "Verification"};
 
 }  // namespace foretoken::server

@@ -11,7 +11,10 @@ HttpResponse Version(Service&, const HttpRequest&, LogLine&) {
 
 }  // namespace
 
-extern const Route kVersionRoute = {
-    .method = "GET", .path = "/version", .about = "the version", .handle = Version};
+extern const Route kVersionRoute = {.method = "GET",
+                                    .path = "/version",
+                                    .about = "the version",
+                                    .handle = Version,
+                                    .reply = "Version"};
 
 }  // namespace foretoken::server
