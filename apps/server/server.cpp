@@ -136,7 +136,9 @@ ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) 
           .method = engine.method,
           .max_choices = requests.capacity(),
           .embedding_size = engine.target.embedding_size,
-          .pooling = engine.pooling};
+          .pooling = engine.pooling,
+          .scores_pairs = engine.scores_pairs,
+          .pair_template = engine.pair_template};
 }
 
 // Whether there is a template for chats. Error: there is one, and it fails with the variables that

@@ -109,7 +109,9 @@ def add_tensors(out, a):
     for layer in range(a.layers):
         matrices = {}
         for name, (rows, columns) in shapes(a).items():
-            matrices[name] = np.zeros((rows, columns), np.float32) if a.random is None else numbers.standard_normal((rows, columns), np.float32) / columns ** 0.5
+            matrices[name] = np.zeros((rows, columns), np.float32)
+            if a.random is not None:
+                matrices[name] = numbers.standard_normal((rows, columns), np.float32) / columns ** 0.5
         if a.random is None and layer < 2:
             (looks_back, finds_what_followed)[layer](matrices)
         # A norm divides by the root of the mean square; the codes keep their size where it is multiplied back.

@@ -8,7 +8,8 @@
 Each repeat is a conversation of its own: a user asks for an edit of a file, the model called `edit_file` with some lines of code, and is asked to do it again.
 With a model of copying_model.py, as with a trained one, the arguments repeat what was read; with one of random weights they are random text that the schema
 allows. Every server first reads the conversation (one token is asked for), then the whole answer is timed, at its client: the figure is tokens over time.
-foretoken's calls must be valid by their schemas, and the same in all modes; of llama-server's it is told how many were valid. Medians (least to most); ratios are those of a repeat.
+foretoken's calls must be valid by their schemas, and the same in all modes; of llama-server's it is told how many were valid. Medians (least to most);
+ratios are those of a repeat.
 `--words FILE` writes such conversations to a file from which copying_model.py can take its words, and ends.
 PREFIX and FOLDER as in serving_load.py; each --llama-spec runs llama-server once more, with that kind of speculation. Needs python3-jsonschema.
 """
@@ -39,8 +40,10 @@ TOOLS = {
     "edit_file": ("Replaces one text in a file.", of_object(file_path=text(60), old_string=text(400), new_string=text(400), replace_all={"type": "boolean"})),
     "read_file": ("Reads lines of a file.", of_object(file_path=text(60), offset={"type": "integer", "minimum": 0, "maximum": 9999},
                                                       limit={"type": "integer", "minimum": 1, "maximum": 2000})),
-    "run_command": ("Runs a command of the shell.", of_object(command=text(120), description=text(60), timeout_ms={"type": "integer", "minimum": 0, "maximum": 600000})),
-    "search_files": ("Finds a pattern in files.", of_object(pattern=text(40), include_glob=text(24), output_mode={"enum": ["content", "files_with_matches", "count"]})),
+    "run_command": ("Runs a command of the shell.", of_object(command=text(120), description=text(60),
+                                                              timeout_ms={"type": "integer", "minimum": 0, "maximum": 600000})),
+    "search_files": ("Finds a pattern in files.", of_object(pattern=text(40), include_glob=text(24),
+                                                            output_mode={"enum": ["content", "files_with_matches", "count"]})),
     "book_train": ("Books seats in a train.", of_object(
         departure_station=text(16), arrival_station=text(16), departure_time={"type": "string", "pattern": "^[0-2][0-9]:[0-5][0-9]$"},
         travel_class={"enum": ["first_class", "second_class"]}, number_of_passengers={"type": "integer", "minimum": 1, "maximum": 9},
@@ -58,13 +61,14 @@ def offered(names):
 
 
 def lines(rng, a, b, c, d):
-    return "\n".join([f"    def {a}_of(self, {b}, {c}):", f"        {d} = self.{b} + {c} * {rng.randrange(100)}", f"        if {d} > {b}:", f"            return {c} - {d}",
-                      f"        return {d} / {rng.randrange(2, 50)}"])
+    return "\n".join([f"    def {a}_of(self, {b}, {c}):", f"        {d} = self.{b} + {c} * {rng.randrange(100)}", f"        if {d} > {b}:",
+                      f"            return {c} - {d}", f"        return {d} / {rng.randrange(2, 50)}"])
 
 
 def edit(rng):
     names = rng.sample(NAMES, 10)
-    return {"file_path": f"src/{names[8]}/{names[9]}.py", "old_string": lines(rng, *names[:4]), "new_string": lines(rng, *names[4:8]), "replace_all": rng.random() < 0.5}
+    return {"file_path": f"src/{names[8]}/{names[9]}.py", "old_string": lines(rng, *names[:4]), "new_string": lines(rng, *names[4:8]),
+            "replace_all": rng.random() < 0.5}
 
 
 def conversation(rng):
@@ -112,7 +116,8 @@ def write_words(path):
         for _ in range(60):
             file.write(json.dumps(offered(TOOLS)) + "\n")
             for message in conversation(rng):
-                file.write(message["role"] + "\n" + message["content"] + "\n" + "".join(call["function"]["arguments"] + "\n" for call in message.get("tool_calls", [])))
+                calls = [call["function"]["arguments"] for call in message.get("tool_calls", [])]
+                file.write("\n".join([message["role"], message["content"], *calls]) + "\n")
 
 
 def contenders(args):
@@ -123,8 +128,9 @@ def contenders(args):
     theirs = []
     for kind in ["", *args.llama_spec] if args.llama else []:
         port = free_port()
-        commands[port] = [*shlex.split(args.llama), "llama-server", "-m", os.path.join(args.seen_as, os.path.basename(args.model)), "--host", "127.0.0.1", "--port",
-                          str(port), "-np", "1", "-c", "4096", "-t", str(args.threads), "--jinja", *(["--spec-type", kind] if kind else [])]
+        model = os.path.join(args.seen_as, os.path.basename(args.model))
+        commands[port] = [*shlex.split(args.llama), "llama-server", "-m", model, "--host", "127.0.0.1", "--port", str(port), "-np", "1", "-c", "4096",
+                          "-t", str(args.threads), "--jinja", *(["--spec-type", kind] if kind else [])]
         theirs.append(Contender(f"llama-server {kind}".strip(), None, port, {}))
     return ours, theirs, commands
 

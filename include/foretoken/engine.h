@@ -146,6 +146,9 @@ struct EngineSummary {
   HiddenStates hidden_states;                 // of the target, that its heads draft from
   // How embeddings of the target are made: as its file says, or kLast where it says nothing.
   Pooling pooling = Pooling::kLast;
+  bool scores_pairs = false;  // it has a head for Pooling::kRank
+  // How a pair of texts is written for it, with {query} and {document}; empty: the file does not say.
+  std::string pair_template;
   std::string isa;                           // "avx512"
   int threads = 0;                           // of this rank
   int ranks = 1;                             // processes that compute together

@@ -145,7 +145,9 @@ enum class Pooling : std::int32_t {
   kMean,   // their mean
   kFirst,  // that of the first token ("cls")
   kLast,   // that of the last token, which has read the whole prompt
-  kRank,   // a file's, for a head that scores pairs of texts; no request may ask for it
+  // What the model's head makes of the last token's: a number for each of its labels, of which the
+  // first is the score of the pair of texts that is the prompt. Only where EngineSummary::scores_pairs.
+  kRank,
 };
 const char* Name(Pooling pooling);  // "none", "mean", "cls", "last", "rank"
 

@@ -103,9 +103,10 @@ inline Status ReadValue(std::string_view text, ControlTexts& value) {
 }
 
 inline Status ReadValue(std::string_view text, Pooling& value) {
-  for (const Pooling pooling : {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast})
+  for (const Pooling pooling :
+       {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast, Pooling::kRank})
     if (text == Name(pooling)) return value = pooling, Status();
-  return Unreadable(text, "a pooling; choose none, mean, cls or last");
+  return Unreadable(text, "a pooling; choose none, mean, cls, last or rank");
 }
 
 // Behind all others, which it must see.

@@ -10,10 +10,13 @@ import json
 import math
 import os
 import struct
+import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
+from rank_head import add_rank_head
 from server_testing import Server
 
 PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -245,6 +248,61 @@ class Embeddings(unittest.TestCase):
         for other in others:
             self.assertEqual(other.getresponse().status, 200)
             other.close()
+
+
+class Pairs(unittest.TestCase):
+    """A model with a head that scores pairs; what its last state gives times the head's rows is the oracle."""
+    TEMPLATE = "Query: {query}\nDocument: {document}\n"
+    QUERY = "The {document} was warm."
+
+    def serve(self, folder, template=TEMPLATE, **head):
+        path = os.path.join(folder, "ranker.gguf")
+        self.rows = add_rank_head(os.path.join(MODELS, NAME + ".gguf"), path, template, **head)
+        server = Server(PROGRAM, "-m", path, "-t", "1", "--repack-cache", "off", "-q")
+        self.addCleanup(server.__exit__)
+        return server
+
+    def test_scores_are_those_of_the_head(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.serve(folder)
+            want = []
+            for document in TEXTS:
+                text = "Query: " + self.QUERY + "\nDocument: " + document + "\n"
+                body = {"input": text, "pooling": "last", "embd_normalize": -1, "add_special_tokens": False}
+                want.append(product(server.post(EMBEDDINGS, body)["data"][0]["embedding"], self.rows[0]))
+            body = {"query": self.QUERY, "documents": TEXTS}
+            for path in (RERANK, "/reranking"):
+                reply = server.post(path, body)
+                self.assertEqual([result["index"] for result in reply["results"]], sorted(range(4), key=lambda i: -want[i]))
+                for result in reply["results"]:
+                    self.assertAlmostEqual(result["relevance_score"], want[result["index"]], delta=1e-4 * max(map(abs, want)))
+                self.assertEqual(reply["notices"], [])
+            texts = server.post(RERANK, {"query": self.QUERY, "texts": TEXTS, "return_text": True, "pooling": "rank"})
+            self.assertEqual([(result["index"], result["score"], result["text"]) for result in texts],
+                             [(result["index"], result["relevance_score"], TEXTS[result["index"]]) for result in reply["results"]])
+            self.assertNotEqual(server.post(RERANK, {**body, "pooling": "mean"})["notices"], [])
+            status, _, data = server.send("POST", EMBEDDINGS, {"input": "a"})
+            self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "pooling"))
+            long = {"query": "a " * 100_000, "documents": ["b"] * 2000}
+            status, _, data = server.send("POST", RERANK, long)
+            self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "documents"))
+            status, _, data = server.send("POST", RERANK, {"query": "a", "documents": ["b", "a dog " * 2000]})
+            self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "documents[1]"))
+
+    def test_without_a_template_pairs_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.serve(folder, template=None)
+            status, _, data = server.send("POST", RERANK, {"query": "a", "documents": ["b"]})
+            self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "pooling"))
+            self.assertIn("tokenizer.chat_template.rerank", json.loads(data)["error"]["message"])
+
+    def test_a_head_of_another_width_is_refused_at_the_start(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ranker.gguf")
+            add_rank_head(os.path.join(MODELS, NAME + ".gguf"), path, self.TEMPLATE, width=64)
+            done = subprocess.run([PROGRAM, "generate", "-m", path, "-p", "a", "-n", "1", "--repack-cache", "off"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("cls.output.weight", done.stderr)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,9 @@ struct Rank {
 std::vector<Rank> RanksOf(const RerankCall& call, const Embeddings& embeddings) {
   std::vector<Rank> ranks;
   for (std::size_t i = 0; i < call.documents.size(); ++i)
-    ranks.push_back({i, Product(embeddings.inputs[0], embeddings.inputs[i + 1])});
+    ranks.push_back({i, call.pooling == Pooling::kRank
+                            ? double{embeddings.inputs[i][0]}
+                            : Product(embeddings.inputs[0], embeddings.inputs[i + 1])});
   std::stable_sort(ranks.begin(), ranks.end(),
                    [](const Rank& a, const Rank& b) { return a.score > b.score; });
   ranks.resize(std::min(ranks.size(), call.most));
@@ -155,7 +157,7 @@ LongText RanksText(RerankCall call, const Embeddings& embeddings) {
   if (!tei)
     text.Add(fmt::format(R"({{"model":{},"object":"list","usage":{},"notices":[{}],"results":)",
                          AsJsonText(embeddings.model), UsageText(embeddings),
-                         AsJsonText(kCosines)));
+                         call.pooling == Pooling::kRank ? "" : AsJsonText(kCosines)));
   text.AddList(n, [ranks = RanksOf(call, embeddings), documents = std::move(call.documents),
                    with = call.with_documents, tei](std::size_t i, std::string& out) {
     const auto [document, score] = ranks[i];

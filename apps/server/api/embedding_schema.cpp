@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "server/api/json_fields.h"
@@ -13,6 +14,10 @@
 
 namespace foretoken::server {
 namespace {
+
+constexpr std::string_view kEmbeddingPoolings[] = {"mean", "cls", "last", "none"};
+constexpr std::string_view kRerankPoolings[] = {"mean", "cls", "last", "none", "rank"};
+constexpr std::size_t kMostPairBytes = std::size_t{16} << 20;
 
 bool FewEnough(const Json& list, std::size_t most, const std::string& field, JsonFields& fields) {
   if (list.empty())
@@ -49,20 +54,42 @@ void ReadInputs(const Json& value, int vocabulary_size, JsonFields& fields, Embe
                        call.inputs);
 }
 
-// The model's own where none is named.
-Pooling ReadPooling(JsonFields& fields, const ModelLimits& limits) {
-  constexpr std::string_view kPoolings[] = {"mean", "cls", "last", "none"};
+// The model's own where none is named. Poolings: those that this path has.
+Pooling ReadPooling(JsonFields& fields, const ModelLimits& limits,
+                    std::span<const std::string_view> poolings) {
   std::string name = Name(limits.pooling);
-  const bool given = fields.OneOf("pooling", "a pooling", kPoolings, name);
+  const bool given = fields.OneOf("pooling", "a pooling", poolings, name);
   for (const Pooling pooling : {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast})
     if (name == Name(pooling)) return pooling;
+  if (std::find(poolings.begin(), poolings.end(), name) != poolings.end()) return Pooling::kRank;
   if (!given)
-    fields.Bad(
-        "pooling",
-        "the model's file says 'rank': it scores pairs of texts with a head that is not read "
-        "here; name \"mean\", \"cls\" or \"last\"",
-        "unsupported_parameter");
+    fields.Bad("pooling",
+               "the model's file says 'rank': it scores pairs of texts, at /v1/rerank; name "
+               "\"mean\", \"cls\" or \"last\" for embeddings",
+               "unsupported_parameter");
   return Pooling::kLast;
+}
+
+// A text of pairs is the query's text again for each document.
+void CheckPairs(JsonFields& fields, const ModelLimits& limits, const RerankCall& call) {
+  if (call.pooling == Pooling::kNone)
+    return fields.Bad("pooling",
+                      "'none' gives no single row to compare; use \"mean\", \"cls\", \"last\" or, "
+                      "with a model that scores pairs, \"rank\"");
+  if (call.pooling != Pooling::kRank) return;
+  if (!limits.scores_pairs || limits.pair_template.empty())
+    return fields.Bad(
+        "pooling",
+        fmt::format("the model's file has no {}, so it scores no pairs of texts; use "
+                    "\"mean\", \"cls\" or \"last\"",
+                    limits.scores_pairs ? "tokenizer.chat_template.rerank" : "cls.output.weight"),
+        "unsupported_parameter");
+  std::size_t bytes = (call.query.size() + limits.pair_template.size()) * call.documents.size();
+  for (const std::string& document : call.documents) bytes += document.size();
+  if (bytes > kMostPairBytes)
+    fields.Bad(call.field, fmt::format("written as pairs with the query they are {} bytes, more "
+                                       "than {}; send several requests",
+                                       bytes, kMostPairBytes));
 }
 
 void ReadEncoding(JsonFields& fields, EmbeddingCall& call) {
@@ -73,7 +100,7 @@ void ReadEncoding(JsonFields& fields, EmbeddingCall& call) {
 }
 
 void ReadNumbers(JsonFields& fields, const ModelLimits& limits, EmbeddingCall& call) {
-  call.pooling = ReadPooling(fields, limits);
+  call.pooling = ReadPooling(fields, limits, kEmbeddingPoolings);
   fields.Integer("dimensions", 1, limits.embedding_size, call.dimensions);
   fields.Integer("embd_normalize", -1, 64, call.normalize);
   if (call.dimensions && call.pooling == Pooling::kNone)
@@ -187,11 +214,8 @@ Parsed<RerankCall> ParseRerankCall(std::string_view body, const ModelLimits& lim
     fields.Switch("return_documents", call.with_documents);
     fields.Switch("return_text", call.with_documents);
     fields.Idle("user");
-    call.pooling = ReadPooling(fields, limits);
-    if (call.pooling == Pooling::kNone)
-      fields.Bad("pooling",
-                 "'none' gives no single row to compare; use \"mean\", \"cls\" or "
-                 "\"last\"");
+    call.pooling = ReadPooling(fields, limits, kRerankPoolings);
+    CheckPairs(fields, limits, call);
   });
 }
 

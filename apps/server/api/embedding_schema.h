@@ -50,8 +50,8 @@ struct RerankCall {
   std::string query;
   std::vector<std::string> documents;
   std::string field = "documents";  // "texts": the request and its reply have TEI's form
-  Pooling pooling = Pooling::kLast;
-  std::size_t most = kMostInputs;  // results
+  Pooling pooling = Pooling::kLast;  // kRank: pairs are scored by the model's head
+  std::size_t most = kMostInputs;    // results
   bool with_documents = false;
 };
 [[nodiscard]] Parsed<RerankCall> ParseRerankCall(std::string_view body, const ModelLimits& limits);

@@ -81,7 +81,8 @@ constexpr FieldText kFieldTexts[] = {
     {"/v1/rerank", "return_documents", "whether results have their documents"},
     {"/v1/rerank", "return_text", "another name of `return_documents`"},
     {"/v1/rerank", "pooling",
-     "which hidden states are compared: the mean of all, the first (`cls`) or the last"},
+     "which hidden states are compared: the mean of all, the first (`cls`) or the last; `rank`: "
+     "the model's head scores pairs, as it does by default where the file says so"},
 
     // Tokens and texts.
     {"/tokenize /apply-template", "content", "the text"},

@@ -31,6 +31,8 @@ struct ModelLimits {
   int max_choices = 0;               // prompts times n, for one request
   int embedding_size = 0;            // numbers of a hidden state
   Pooling pooling = Pooling::kLast;  // of embeddings, for requests that name none
+  bool scores_pairs = false;         // the model has a head that does
+  std::string pair_template = {};    // with {query} and {document}
 
   bool Serves(std::string_view model) const;
 };

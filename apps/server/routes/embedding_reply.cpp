@@ -33,7 +33,8 @@ Parsed<std::vector<std::int32_t>> TokensOfInput(const Engine& engine, const Embe
   const int context = engine.summary().target.context_size;
   const auto* const text = std::get_if<std::string>(&input);
   // As llama.cpp: models are trained with control tokens behind a text, which clients may write.
-  auto tokens = text != nullptr ? engine.Tokenize(*text, job.add_special, true)
+  auto tokens = text != nullptr ? engine.Tokenize(job.written ? job.written(*text) : *text,
+                                                  job.add_special, true)
                                 : std::get<std::vector<std::int32_t>>(input);
   const auto most = static_cast<std::size_t>(context);
   if (tokens.empty() && !CancellationScope::AnyIsCancelled())

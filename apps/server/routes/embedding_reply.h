@@ -17,6 +17,7 @@ struct EmbeddingJob {
   std::vector<Prompt> inputs;                    // at least one
   std::function<std::string(std::size_t)> name;  // of an input, for errors: "input[3]"
   Pooling pooling = Pooling::kLast;
+  std::function<std::string(const std::string&)> written;  // the text of an input; or null: itself
   bool add_special = true;
   bool truncate = false;                           // an input that is too long is cut
   std::size_t bytes = 0;                           // that the functions below hold

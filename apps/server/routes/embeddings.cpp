@@ -30,17 +30,58 @@ HttpResponse LlamaEmbed(Service& service, const HttpRequest& request, LogLine& l
   return EmbedAs(service, request, EmbeddingForm::kLlama, line);
 }
 
+// The template with a pair in the places of its names, of which the texts may have some, too.
+std::string PairText(std::string_view pair_template, std::string_view query,
+                     std::string_view document) {
+  constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
+  std::string text;
+  for (std::size_t at = 0; at < pair_template.size();) {
+    const std::string_view rest = pair_template.substr(at);
+    if (rest.starts_with(kQuery)) {
+      text += query;
+      at += kQuery.size();
+    } else if (rest.starts_with(kDocument)) {
+      text += document;
+      at += kDocument.size();
+    } else {
+      text += rest.front();
+      ++at;
+    }
+  }
+  return text;
+}
+
+// Each input is a document, and the pair with the query is read.
+EmbeddingJob PairsJob(const Service& service, const RerankCall& call) {
+  return {.inputs = {call.documents.begin(), call.documents.end()},
+          .name = [field = call.field](std::size_t i) { return fmt::format("{}[{}]", field, i); },
+          .pooling = call.pooling,
+          .written =
+              [&service, query = call.query](const std::string& document) {
+                return PairText(service.limits.pair_template, query, document);
+              },
+          .add_special = false,
+          .bytes = call.query.size(),
+          .refusal = ErrorJson};
+}
+
+// The query is the first input.
+EmbeddingJob CosinesJob(const RerankCall& call) {
+  EmbeddingJob job{
+      .inputs = {call.query},
+      .name = [field = call.field](
+                  std::size_t i) { return i == 0 ? "query" : fmt::format("{}[{}]", field, i - 1); },
+      .pooling = call.pooling,
+      .shape = [](std::vector<float>& row) { ShapeEmbedding({}, row); },
+      .refusal = ErrorJson};
+  job.inputs.insert(job.inputs.end(), call.documents.begin(), call.documents.end());
+  return job;
+}
+
 HttpResponse Rerank(Service& service, const HttpRequest& request, LogLine& line) {
   auto call = ParseRerankCall(request.body, service.limits);
   if (!call) return RefusedEmbedding(call.error(), ErrorJson, line);
-  EmbeddingJob job{
-      .inputs = {call->query},
-      .name = [field = call->field](
-                  std::size_t i) { return i == 0 ? "query" : fmt::format("{}[{}]", field, i - 1); },
-      .pooling = call->pooling,
-      .shape = [](std::vector<float>& row) { ShapeEmbedding({}, row); },
-      .refusal = ErrorJson};
-  job.inputs.insert(job.inputs.end(), call->documents.begin(), call->documents.end());
+  EmbeddingJob job = call->pooling == Pooling::kRank ? PairsJob(service, *call) : CosinesJob(*call);
   for (std::string& text : call->documents)
     if (call->with_documents)
       job.bytes += text.size();

@@ -27,6 +27,7 @@
 namespace foretoken {
 namespace {
 
+constexpr const char* kPairTemplate = "tokenizer.chat_template.rerank";
 constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
 constexpr int kWorthKeeping = 64;       // passes that taught something about costs
 
@@ -122,6 +123,9 @@ class EngineOpener {
     auto part = loader::DescribeModel(*opened().checkpoint, *opened().tokenizer);
     if (!part) return in_file(std::move(part).error());
     target_ = std::move(*part);
+    FORETOKEN_TRY(opened().rank_head,
+                  model::RankHead::Load(*opened().checkpoint, target_.config.architecture,
+                                        target_.config.dim));
     if (options().context_size == 0) options().context_size = target_.config.context_length;
     opened().context = options().context_size;
     opened().vocabulary = opened().tokenizer->vocabulary_size();
@@ -353,6 +357,9 @@ class EngineOpener {
                       opened().vocabulary, s.target);
     s.target.end_tokens = opened().end_tokens;
     s.pooling = PoolingOfFile();
+    s.scores_pairs = opened().rank_head != nullptr;
+    if (const auto* const text = opened().checkpoint->metadata().String(kPairTemplate))
+      s.pair_template = *text;
     for (const loader::DraftPart& draft : drafts_.drafts) {
       DrafterSummary& summary = s.drafters.emplace_back();
       summary.name = draft.name;
@@ -458,7 +465,8 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
   preparation_.emplace(engine::RequestLimits{.vocabulary = opened_.vocabulary,
                                              .context = opened_.context,
                                              .most_positions = opened_.MostPositions(),
-                                             .records = !o.record.empty()},
+                                             .records = !o.record.empty(),
+                                             .scores_pairs = opened_.rank_head != nullptr},
                        *opened_.tokenizer, *speculation_, opened_.end_tokens);
   estimates_.emplace(o, max_rows, drafters_.size());
   recorder_.emplace(o, drafters_);
@@ -490,7 +498,8 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                                          .max_sequences = o.max_sequences,
                                          .kv_cache = o.kv_cache,
                                          .prefix_cache = o.prefix_cache,
-                                         .target_path = path},
+                                         .target_path = path,
+                                         .rank_head = opened_.rank_head.get()},
                   cache, drafters_, *opened_.kernels);
   accounting_.emplace(*estimates_, cache, drafters_, max_logit_rows, o.prefix_cache);
   step_.emplace(o.max_sequences, max_rows, commit_->MakeCommits());

@@ -36,7 +36,7 @@ struct Job {
   // Something is read of each token of its prompt, so none of them may come from the cache.
   bool reads_prompt() const {
     return request.prompt_logprobs >= 0 ||
-           (request.embedding && *request.embedding != Pooling::kLast);
+           (request.embedding && *request.embedding < Pooling::kLast);
   }
   void Blame(Error why) noexcept {  // the first error stays
     if (!error) error = std::move(why);

@@ -166,13 +166,18 @@ Status Preparation::CheckOutput(const Request& request) const {
   return {};
 }
 
-Status Preparation::CheckEmbedding(const Request& request) {
+Status Preparation::CheckEmbedding(const Request& request) const {
   if (!request.embedding) return {};
   const Pooling pooling = *request.embedding;
-  if (pooling < Pooling::kNone || pooling > Pooling::kLast)
-    return InvalidField("embedding", fmt::format("pooling '{}' makes no embedding; use 'none', "
-                                                 "'mean', 'cls' or 'last'",
-                                                 Name(pooling)));
+  if (pooling == Pooling::kRank && !limits_.scores_pairs)
+    return InvalidField("embedding",
+                        "the model has no head that scores pairs of texts; use pooling 'none', "
+                        "'mean', 'cls' or 'last'");
+  if (pooling < Pooling::kNone || pooling > Pooling::kRank)
+    return InvalidField("embedding",
+                        fmt::format("there is no pooling {}; use 'none', 'mean', 'cls', 'last' or "
+                                    "'rank'",
+                                    static_cast<int>(pooling)));
   if (request.max_new_tokens > 0 || request.prompt_logprobs >= 0)
     return InvalidField("embedding",
                         "it comes alone; set max_new_tokens to 0 and prompt_logprobs to -1");

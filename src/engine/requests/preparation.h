@@ -19,9 +19,10 @@ namespace foretoken::engine {
 
 struct RequestLimits {
   int vocabulary = 0;
-  int context = 0;         // positions of a text
-  int most_positions = 0;  // that one text can have in the cache
-  bool records = false;    // the engine writes a trace
+  int context = 0;            // positions of a text
+  int most_positions = 0;     // that one text can have in the cache
+  bool records = false;       // the engine writes a trace
+  bool scores_pairs = false;  // the model has a head for Pooling::kRank
 };
 
 class Preparation {
@@ -56,7 +57,7 @@ class Preparation {
 
  private:
   [[nodiscard]] Status CheckOutput(const Request& request) const;
-  [[nodiscard]] static Status CheckEmbedding(const Request& request);
+  [[nodiscard]] Status CheckEmbedding(const Request& request) const;
   [[nodiscard]] Status CheckRoom(const Request& request, std::span<const Token> prompt) const;
   [[nodiscard]] Status CheckDrafts(const Request& request, int n_prompt) const;
   [[nodiscard]] Status CheckGenerated(const Request& request, int n_prompt,
