@@ -77,12 +77,12 @@ class Server:
     def get(self, path, **options):
         status, _, body = self.send("GET", path, **options)
         assert status == 200, (status, body)
-        return json.loads(body)
+        return read_json(body)
 
     def post(self, path, body, **options):
         status, _, data = self.send("POST", path, body, **options)
         assert status == 200, (status, data)
-        return json.loads(data)
+        return read_json(data)
 
     def completion(self, **body):
         return self.post("/v1/completions", body)
@@ -217,11 +217,20 @@ def responses(data):
     return found
 
 
+def read_json(text):
+    """No member stands twice."""
+    def members(pairs):
+        assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=members)
+
+
 def events(data):
     assert data.endswith(b"data: [DONE]\n\n"), data[-200:]
     parts = data.decode().split("\n\n")[:-2]
     assert all(part.startswith("data: ") for part in parts), parts
-    return [json.loads(part.removeprefix("data: ")) for part in parts]
+    return [read_json(part.removeprefix("data: ")) for part in parts]
 
 
 def joined(chunks, n=1):

@@ -120,10 +120,10 @@ class Messages final : public ReplyWriter {
   }
 
   static BlockJson MessageOf(const ReplyFrame& frame) {
-    return {{"id", "msg_" + Number(frame)},  {"type", "message"},
-            {"role", "assistant"},           {"model", frame.model},
-            {"content", BlockJson::array()}, {"stop_reason", nullptr},
-            {"stop_sequence", nullptr}};
+    return {{"id", "msg_" + Number(frame)},
+            {"type", "message"},
+            {"role", "assistant"},
+            {"model", frame.model}};
   }
   static std::string Number(const ReplyFrame& frame) {
     return frame.id.substr(frame.id.find('-') + 1);
