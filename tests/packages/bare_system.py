@@ -18,7 +18,7 @@ MIRROR = "http://deb.debian.org/debian"
 SECONDS = 1800  # a wait that only ends a hang
 REQUEST = ["generate", "-p", "Once upon a time", "-n", "40", "--temp", "0", "-t", "1", "--json"]
 IN_ROOT = 'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && exec chroot "$0" "$@"'
-ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
 
 
 def skip(why):

@@ -3,7 +3,7 @@
 
 usage: python3 tools/release BUILD FOLDER [PART...]
 
-BUILD is the folder of the build (build/release, built whole), FOLDER takes the files, PART is debs or wheel: all where none is
+BUILD is the folder of the build (build/release, built whole), FOLDER takes the files, PART is debs, tarball, wheel or sbom: all where none is
 named. FOLDER gets SHA256SUMS of them. Equal sources, builds and tools give equal bytes: times are those of the last commit, or of SOURCE_DATE_EPOCH.
 """
 import hashlib
@@ -14,6 +14,8 @@ import subprocess
 import sys
 
 import debs
+import sbom
+import tarball
 
 ROOT = debs.ROOT
 
@@ -30,7 +32,7 @@ def wheel(built, _version, _epoch, folder):
     return [pathlib.Path(said.strip())]
 
 
-PARTS = {"debs": debs.build, "wheel": wheel}
+PARTS = {"debs": debs.build, "tarball": tarball.build, "wheel": wheel, "sbom": sbom.build}
 
 
 def main():
