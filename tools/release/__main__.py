@@ -3,7 +3,7 @@
 
 usage: python3 tools/release BUILD FOLDER [PART...]
 
-BUILD is the folder of the build (build/release, built whole), FOLDER takes the files, PART is debs, tarball, wheel or sbom: all where none is
+BUILD is the folder of the build (build/release, built whole), FOLDER takes the files, PART is debs, tarball, wheel, sbom or image: all where none is
 named. FOLDER gets SHA256SUMS of them. Equal sources, builds and tools give equal bytes: times are those of the last commit, or of SOURCE_DATE_EPOCH.
 """
 import hashlib
@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 import debs
+import image
 import sbom
 import tarball
 
@@ -32,7 +33,7 @@ def wheel(built, _version, _epoch, folder):
     return [pathlib.Path(said.strip())]
 
 
-PARTS = {"debs": debs.build, "tarball": tarball.build, "wheel": wheel, "sbom": sbom.build}
+PARTS = {"debs": debs.build, "tarball": tarball.build, "wheel": wheel, "sbom": sbom.build, "image": image.build}
 
 
 def main():
