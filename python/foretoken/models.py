@@ -2,7 +2,7 @@
 """The bundled model and the command line, where they are on this machine.
 
 Contract: FORETOKEN_MODELS is the folder of the bundled models, as for the program, and FORETOKEN_PROGRAM the program; else they are
-in this package's folder, and the program may be in PATH.
+in this package's folder, or the program is in PATH and the models where `cmake --install` and packages put them beside it.
 """
 import os
 import pathlib
@@ -17,6 +17,9 @@ def bundled_models() -> pathlib.Path:
     """The folder of the bundled models. Errors: NOT_FOUND."""
     named = os.environ.get("FORETOKEN_MODELS")
     folder = pathlib.Path(named) if named else _HERE / "models"
+    installed = shutil.which("foretoken")
+    if not named and not folder.is_dir() and installed:
+        folder = pathlib.Path(installed).resolve().parent.parent / "share/foretoken/models"
     if not folder.is_dir():
         raise Error(Code.NOT_FOUND, "FORETOKEN_MODELS", f"models: there is no folder {folder}; name a model, or the folder in FORETOKEN_MODELS")
     return folder
