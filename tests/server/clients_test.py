@@ -14,8 +14,8 @@ import npm_packages
 from server_testing import Server
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "clients"
-# openai_client.mjs asks for more than a conversation: several requests at a time, and a key.
-FLAGS = {"openai_client.mjs": ("-t", "1", "--parallel", "3", "--api-key", "key")}
+# openai_client.mjs asks for more than a conversation: several requests at a time, and a key. Descriptions of tools make long prompts in mcp.mjs.
+FLAGS = {"openai_client.mjs": ("-t", "1", "--parallel", "3", "--api-key", "key"), "mcp.mjs": ("-c", "2048")}
 
 
 def main():
