@@ -41,6 +41,7 @@ BlockTables::BlockTables(const TablesShape& shape)
   }
   n_users_.resize(static_cast<std::size_t>(n_blocks_));
   free_.reserve(static_cast<std::size_t>(n_blocks_));
+  chain_.reserve(most);
   for (int id = n_blocks_ - 1; id >= 0; --id) free_.push_back(id);
 }
 
@@ -56,12 +57,13 @@ std::int32_t BlockTables::Take() noexcept {
   return block;
 }
 
-// An idle block becomes free.
+// A block becomes free that is idle, or that a sequence holds for its rows only: then once it is released.
 void BlockTables::Forget(std::int32_t block) noexcept {
-  idle_.Remove(block);
   index_.Remove(block);
   windows_.Detach(block);
   states_.Detach(block);
+  if (Users(block) > 0) return;
+  idle_.Remove(block);
   free_.push_back(block);
 }
 
@@ -105,7 +107,10 @@ void BlockTables::Reserve(SeqId seq, int n_rows) noexcept {
   FORETOKEN_CHECK(n_rows >= 0 && s.length + n_rows <= shape_.max_positions);
   const auto needed = static_cast<std::size_t>(BlocksFor(s.length + n_rows));
   if (HasWindows()) DropUnseen(s);
-  if (const std::int32_t tail = states_.parked(seq); tail != kNone) Forget(tail);
+  if (const std::int32_t tail = states_.parked(seq); tail != kNone) {
+    states_.Forget(seq);
+    if (!states_.Copied(tail)) Forget(tail);
+  }
   while (s.blocks.size() < needed) {
     s.blocks.push_back(Take());
     if (HasWindows()) s.window_blocks.push_back(TakeWindow());
@@ -138,6 +143,7 @@ int BlockTables::Truncate(SeqId seq, int length) noexcept {
     s.window_blocks.resize(needed);
     s.first_held = std::min(s.first_held, static_cast<int>(needed));
   }
+  if (s.rows_of != kNone && s.blocks.size() > needed) ReleaseRows(s);
   while (s.blocks.size() > needed) {
     Release(s.blocks.back());
     s.blocks.pop_back();
@@ -187,7 +193,7 @@ void BlockTables::KeepTail(SeqId seq, std::span<const Token> text, SaltId salt) 
   const int first = s.n_published * tensor::kKvBlock;
   if (length < n_text || length == first || (HasWindows() && s.n_published < s.first_held)) return;
   const std::int32_t tail = s.blocks.back();
-  if (!states_.none() && !states_.Park(seq, tail)) return;
+  if (!states_.none() && !states_.Park(seq, tail, length)) return;
   const std::int64_t before = LastOf(std::span(s.blocks).first(s.blocks.size() - 1), salt);
   const std::int32_t older = index_.AddTail(
       tail, before,
@@ -220,6 +226,7 @@ BlockTables::Found BlockTables::Find(Way way, std::span<const Token> text,
     if (next == kNone) return found;
     if (held_only && n_users_[static_cast<std::size_t>(next)] == 0) return found;
     way.before = found.last = next;
+    chain_.push_back(next);
     ++way.n_blocks, ++found.n_known;
     if (HasWindows()) way.n_held = windows_.Of(next) == kNone ? 0 : way.n_held + 1;
     found.sees = sees();
@@ -253,25 +260,85 @@ void BlockTables::TakeTail(Sequence& s, PrefixIndex::Tail tail) noexcept {
   s.window_blocks.push_back(window);
 }
 
-int BlockTables::Share(SeqId seq, std::span<const Token> text, SaltId salt) noexcept {
-  Sequence& s = sequences_[seq];
-  if (s.length != s.n_published * tensor::kKvBlock) return 0;
+// What the copy in the place reaches of the text, whose known blocks are in chain_. Its block is of the
+// text, or the block where the text parts from it, or the next one behind that.
+BlockTables::Copy BlockTables::Reached(std::int32_t place, std::span<const Token> text,
+                                       SaltId salt) const noexcept {
+  const std::int32_t block = states_.checkpoints().BlockOf(place);
+  if (block == kNone || !index_.Has(block)) return {};
+  const auto [first, last] = states_.checkpoints().reach(place);
+  const auto goes_on = [&](std::int64_t before, int n) {
+    if (n > static_cast<int>(chain_.size())) return false;
+    return before ==
+           (n == 0 ? PrefixIndex::BeginOf(salt) : chain_[static_cast<std::size_t>(n) - 1]);
+  };
+  const std::int64_t before = index_.Before(block);
+  int n = (last - 1) / tensor::kKvBlock;
+  std::int32_t parts = block;
+  if (!goes_on(before, n)) {
+    if (n == 0 || first >= n * tensor::kKvBlock) return {};
+    parts = static_cast<std::int32_t>(before), --n;
+    if (!goes_on(index_.Before(parts), n)) return {};
+  }
+  const Pos at = std::min(last, n * tensor::kKvBlock + index_.Common(parts, Behind(text, n)));
+  if (at < first) return {};
+  return {.place = place, .at = at, .block = at % tensor::kKvBlock == 0 ? kNone : parts};
+}
+
+// The copy that reaches most of the text.
+BlockTables::Copy BlockTables::FindCopy(SeqId seq, std::span<const Token> text,
+                                        SaltId salt) const noexcept {
+  Copy best;
+  for (std::int32_t place = 0; place < states_.checkpoints().n_places(); ++place) {
+    const Copy copy = Reached(place, text, salt);
+    if (copy.at > best.at && CanCopyRows(seq, copy)) best = copy;
+  }
+  return best;
+}
+
+// Whether the sequence can go on there: the next position sees its window, and there is a block.
+bool BlockTables::CanCopyRows(SeqId seq, const Copy& copy) const noexcept {
+  const Sequence& s = sequences_[seq];
+  const int n = copy.at / tensor::kKvBlock;
+  if (n < s.n_published || n > static_cast<int>(chain_.size())) return false;
+  for (int i = std::max(0, n - shape_.SeenBlocks()); HasWindows() && i < n; ++i)
+    if (i < s.n_published ? i < s.first_held
+                          : windows_.Of(chain_[static_cast<std::size_t>(i)]) == kNone)
+      return false;
+  if (copy.block == kNone) return true;
+  const auto idle = [this](std::int32_t block) {
+    return n_users_[static_cast<std::size_t>(block)] == 0 ? 1 : 0;
+  };
+  int n_taken = 1 + idle(copy.block);
+  for (int i = s.n_published; i < n; ++i) n_taken += idle(chain_[static_cast<std::size_t>(i)]);
+  if (n_taken > n_available_blocks()) return false;
+  return !HasWindows() || (windows_.Of(copy.block) != kNone &&
+                           windows_.n_free() + windows_.n_idle() > shape_.SeenBlocks() + 1);
+}
+
+void BlockTables::CopyRows(Sequence& s, const Copy& copy) noexcept {
+  Hold(s.rows_of = copy.block);
+  if (HasWindows()) windows_.Hold(s.window_rows_of = windows_.Of(copy.block));
+  s.blocks.push_back(Take());
+  if (HasWindows()) s.window_blocks.push_back(TakeWindow());
+  s.length = copy.at;
+}
+
+void BlockTables::ReleaseRows(Sequence& s) noexcept {
+  if (s.rows_of != kNone) Release(std::exchange(s.rows_of, kNone));
+  if (s.window_rows_of != kNone) windows_.Release(std::exchange(s.window_rows_of, kNone));
+}
+
+// The next blocks of chain_ become the sequence's.
+void BlockTables::HoldKnown(Sequence& s, int n_more) noexcept {
   const int n_own = s.n_published;
-  const Found found =
-      Find({.before = LastOf(s.blocks, salt), .n_blocks = n_own, .n_held = n_own - s.first_held},
-           text, false);
-  const int length = s.length, n_all = n_own + found.n_known;
-  const PrefixIndex::Tail tail = FindTail(found, seq, Behind(text, n_all));
-  const int n_more = tail.block == kNone ? found.n_sharable : found.n_known;
-  if (found.n_known > n_more) states_.SetBranch(seq, n_all * tensor::kKvBlock);
-  if (n_more == 0 && tail.block == kNone) return 0;
   const int first = n_own + n_more - shape_.SeenBlocks();  // of the window blocks that are needed
   if (HasWindows() && first > s.first_held) {
     ReleaseWindows(s, s.first_held, std::min(first, n_own));
     s.first_held = first;
   }
   for (int i = n_own; i < n_own + n_more; ++i) {
-    const std::int32_t next = FindNext(LastOf(s.blocks, salt), text, i);
+    const std::int32_t next = chain_[static_cast<std::size_t>(i)];
     Hold(next);
     s.blocks.push_back(next);
     if (!HasWindows()) continue;
@@ -281,23 +348,71 @@ int BlockTables::Share(SeqId seq, std::span<const Token> text, SaltId salt) noex
   }
   s.n_published += n_more;
   s.length += n_more * tensor::kKvBlock;
-  if (tail.block == kNone) {
-    states_.Continue(seq, s.blocks.back(), s.length);
-  } else {
+}
+
+int BlockTables::Share(SeqId seq, std::span<const Token> text, SaltId salt) noexcept {
+  Sequence& s = sequences_[seq];
+  if (s.length != s.n_published * tensor::kKvBlock) return 0;
+  const int n_own = s.n_published, length = s.length;
+  chain_.assign(s.blocks.begin(), s.blocks.end());
+  const Found found =
+      Find({.before = LastOf(s.blocks, salt), .n_blocks = n_own, .n_held = n_own - s.first_held},
+           text, false);
+  const int n_all = n_own + found.n_known;
+  const PrefixIndex::Tail tail = FindTail(found, seq, Behind(text, n_all));
+  const bool goes_on = tail.block != kNone;
+  const Copy copy = goes_on || states_.none() ? Copy{} : FindCopy(seq, text, salt);
+  const Pos at = std::max(copy.at, length + found.n_sharable * tensor::kKvBlock);
+  const int n_more = goes_on ? found.n_known : at / tensor::kKvBlock - n_own;
+  if (found.n_known > n_more) states_.SetBranch(seq, n_all * tensor::kKvBlock);
+  if (!goes_on && at == length) return 0;
+  HoldKnown(s, n_more);
+  if (goes_on) {
     states_.Unpark(seq);
     TakeTail(s, tail);
+  } else if (copy.at == at) {
+    states_.Continue(seq, copy.place, at);
+    if (copy.block != kNone) CopyRows(s, copy);
+  } else {
+    states_.Continue(seq, states_.checkpoints().Of(s.blocks.back()), at);
   }
   return s.length - length;
 }
 
+// Tokens of the text that the one begins with whose state is parked. The known blocks are in chain_.
+int BlockTables::CommonWithParked(SeqId seq, std::span<const Token> text,
+                                  SaltId salt) const noexcept {
+  std::int32_t parts = states_.parked(seq);
+  if (parts == kNone) return 0;
+  const int n_known = static_cast<int>(chain_.size());
+  for (int n = states_.parked_end(seq) / tensor::kKvBlock;; --n) {  // blocks before `parts`
+    const std::int64_t before = index_.Before(parts);
+    const bool is_known =
+        n <= n_known && n > 0 && before == chain_[static_cast<std::size_t>(n) - 1];
+    if (is_known || before == PrefixIndex::BeginOf(salt))
+      return n * tensor::kKvBlock + index_.Common(parts, Behind(text, n));
+    if (before < 0) return 0;
+    parts = static_cast<std::int32_t>(before);
+  }
+}
+
 SeqId BlockTables::SequenceOf(std::span<const Token> text, SaltId salt) const noexcept {
   if (states_.none()) return kNoSequence;
-  const Found found = Find({.before = PrefixIndex::BeginOf(salt)}, text, false);
-  const std::int32_t tail = index_.FindTail(found.last, Behind(text, found.n_known)).block;
-  return tail == kNone ? kNoSequence : states_.ParkedBehind(tail);
+  chain_.clear();
+  Find({.before = PrefixIndex::BeginOf(salt)}, text, false);
+  SeqId found = kNoSequence;
+  int most = 0;
+  for (SeqId seq = 0; seq < shape_.n_sequences; ++seq) {
+    const int common = CommonWithParked(seq, text, salt);
+    if (common == 0 || common + kCopiedInputs < states_.parked_prompt(seq)) continue;
+    const bool newer = found < 0 || ended(seq) > ended(found);
+    if (common > most || (common == most && newer)) most = common, found = seq;
+  }
+  return found;
 }
 
 int BlockTables::SharedBlocks(std::span<const Token> text, SaltId salt) const noexcept {
+  chain_.clear();
   return Find({.before = PrefixIndex::BeginOf(salt)}, text, true).n_sharable;
 }
 

@@ -22,7 +22,8 @@
 // Recurrent layers have a state of each sequence in place of keys and values. The tables say which
 // positions it takes in (kv/states.h). These cannot be taken back one by one: the sequence returns to
 // a copy of the state that was made earlier, or to its beginning. A shared prefix ends where there is
-// such a copy.
+// such a copy. Where that is within a block, the sequence gets a block of its own, and the runner copies
+// the positions before (Segment::rows_of).
 //
 // One thread owns and calls the tables.
 #pragma once
@@ -104,7 +105,8 @@ class BlockTables {
   // How many blocks Share could add to an empty sequence, counting only blocks that other sequences
   // hold.
   int SharedBlocks(std::span<const Token> text, SaltId salt = kNoSalt) const noexcept;
-  // The sequence whose recurrent state goes on where the beginning of `text` ended; kNoSequence: none.
+  // The sequence whose recurrent state is of the newest text that `text` is a later turn of: it has most
+  // in common with that one, and the whole prompt at least, but for a few tokens. kNoSequence: none.
   static constexpr SeqId kNoSequence = -1;
   SeqId SequenceOf(std::span<const Token> text, SaltId salt = kNoSalt) const noexcept;
   // When a text of the sequence ended that could go on there, as a number that grows; 0: none can.
@@ -119,6 +121,9 @@ class BlockTables {
   // The blocks of a sequence in order of position, pending ones included. The view stays valid; its
   // length is that of this moment.
   std::span<const std::int32_t> Blocks(SeqId seq) const noexcept { return sequences_[seq].blocks; }
+
+  // The block that still has the positions of the sequence's last block, up to its next pass; -1: none.
+  std::int32_t RowsOf(SeqId seq) const noexcept { return sequences_[seq].rows_of; }
 
   // The same of the layers that see a window, with -1 for blocks that were dropped. Empty if they
   // have no memory of their own.
@@ -139,6 +144,7 @@ class BlockTables {
 
  private:
   friend class Transaction;
+  static constexpr std::int32_t kNone = PrefixIndex::kNone;
   struct Sequence {
     int length = 0;
     // Numbers, in order of position. Capacity is reserved for max_positions.
@@ -147,8 +153,9 @@ class BlockTables {
     // As many as `blocks`, or none. Those before the first that is held are kNone.
     std::vector<std::int32_t> window_blocks;
     int first_held = 0;
+    // What the first block of the next pass begins with (Segment); both are held.
+    std::int32_t rows_of = kNone, window_rows_of = kNone;
   };
-  static constexpr std::int32_t kNone = PrefixIndex::kNone;
 
   void Reserve(SeqId seq, int n_rows) noexcept;
   void Append(SeqId seq, int n_rows) noexcept;  // of reserved rows; the other ones are released
@@ -176,6 +183,19 @@ class BlockTables {
     bool sees = false;                // a tail behind the last one would see its window
   };
   Found Find(Way way, std::span<const Token> text, bool held_only) const noexcept;
+  // A copy of a state that a text can go on with.
+  struct Copy {
+    std::int32_t place = kNone;
+    Pos at = 0;
+    std::int32_t block = kNone;  // that has the positions before, where these end within a block
+  };
+  Copy FindCopy(SeqId seq, std::span<const Token> text, SaltId salt) const noexcept;
+  Copy Reached(std::int32_t place, std::span<const Token> text, SaltId salt) const noexcept;
+  bool CanCopyRows(SeqId seq, const Copy& copy) const noexcept;
+  void CopyRows(Sequence& s, const Copy& copy) noexcept;
+  void ReleaseRows(Sequence& s) noexcept;
+  void HoldKnown(Sequence& s, int n_more) noexcept;
+  int CommonWithParked(SeqId seq, std::span<const Token> text, SaltId salt) const noexcept;
   PrefixIndex::Tail FindTail(const Found& found, SeqId seq,
                              std::span<const Token> rest) const noexcept;
   std::int32_t FindNext(std::int64_t before, std::span<const Token> text, int at) const noexcept;
@@ -194,6 +214,8 @@ class BlockTables {
   // A sequence that holds a block also holds the blocks before it, and releases it before them. So
   // no block becomes idle after a block that follows it, and nothing follows the oldest idle block.
   PrefixIndex index_;
+  // Of the last Find: the blocks of the text, those that the sequence has included. Capacity is reserved.
+  mutable std::vector<std::int32_t> chain_;
 };
 
 }  // namespace foretoken::kv

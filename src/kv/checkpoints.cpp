@@ -16,7 +16,7 @@ Checkpoints::Checkpoints(int n_places, int n_blocks, int n_sequences)
   for (int place = n_places - 1; place >= 0; --place) free_.push_back(place);
 }
 
-std::int32_t Checkpoints::Attach(SeqId seq, std::int32_t block) noexcept {
+std::int32_t Checkpoints::Attach(SeqId seq, std::int32_t block, Reach reach) noexcept {
   FORETOKEN_CHECK(Of(block) == kNone);
   std::int32_t& moving = moving_[static_cast<std::size_t>(seq)];
   if (moving != kNone) Detach(At(moving).block);
@@ -24,7 +24,12 @@ std::int32_t Checkpoints::Attach(SeqId seq, std::int32_t block) noexcept {
   if (free_.empty()) return kNone;
   const std::int32_t place = free_.back();
   free_.pop_back();
-  At(place) = {.block = block, .n_users = 0, .moves_with = seq};
+  At(place) = {.block = block,
+               .n_users = 0,
+               .moves_with = seq,
+               .reach = reach,
+               .number = ++n_made_,
+               .n_texts = 0};
   Link(block) = moving = place;
   idle_.Append(place);
   return place;
@@ -38,6 +43,15 @@ void Checkpoints::Stay(SeqId seq) noexcept {
 void Checkpoints::StopMoving(Place& place) noexcept {
   if (place.moves_with == kNone) return;
   moving_[static_cast<std::size_t>(std::exchange(place.moves_with, kNone))] = kNone;
+}
+
+void Checkpoints::GiveUp(Name name) noexcept {
+  if (name.place == kNone) return;
+  const Place& place = At(name.place);
+  if (place.number != name.number || place.block == kNone) return;
+  if (place.n_users > 0 || place.n_texts > 1) return;
+  idle_.Remove(name.place);
+  idle_.Prepend(name.place);
 }
 
 // A copy that is used again is worth keeping where it is.
@@ -62,6 +76,13 @@ void Checkpoints::Replace(std::int32_t own, std::int32_t known) noexcept {
   Link(own) = kNone;
   Link(known) = place;
   At(place).block = known;
+}
+
+void Checkpoints::Cut(std::int32_t block, Pos at) noexcept {
+  const std::int32_t place = Of(block);
+  if (place == kNone || At(place).reach.last <= at) return;
+  if (At(place).reach.first > at) return Detach(block);
+  At(place).reach.last = at;
 }
 
 void Checkpoints::Detach(std::int32_t block) noexcept {

@@ -62,14 +62,16 @@ struct Runner {
   std::vector<State> states;
   struct Copy {
     std::uint64_t state = 0;
-    std::vector<Token> inputs;  // the newest kSeen positions
+    std::vector<Token> inputs;  // kSeen positions before, and kCopiedInputs behind
   };
   std::vector<Copy> copies;
   std::vector<std::uint64_t> cache;
-  int n_restored = 0, n_copied = 0;
+  int n_restored = 0, n_copied = 0, n_rows_copied = 0, last_rows = 0;
 
   std::uint64_t& Row(SeqId seq, Pos p) {
-    const int block = tables.Blocks(seq)[static_cast<std::size_t>(p / kBlock)];
+    const bool elsewhere = tables.RowsOf(seq) >= 0 && p / kBlock == tables.length(seq) / kBlock;
+    const int block =
+        elsewhere ? tables.RowsOf(seq) : tables.Blocks(seq)[static_cast<std::size_t>(p / kBlock)];
     return cache[static_cast<std::size_t>(block * kBlock + p % kBlock)];
   }
 
@@ -78,17 +80,24 @@ struct Runner {
     const Copy& copy = copies[static_cast<std::size_t>(s.state.source)];
     State& own = states[static_cast<std::size_t>(s.seq)];
     own.state = copy.state;
-    for (int i = 0; i < static_cast<int>(copy.inputs.size()); ++i)
-      own.Input(s.state.from - 1 - i) = copy.inputs[static_cast<std::size_t>(i)];
+    Pos p = s.state.from - std::min(kSeen, s.state.from);
+    for (const Token input : copy.inputs) own.Input(p++) = input;
     ++n_restored;
+  }
+  void CopyRows(const Segment& s) {
+    if (s.rows_of < 0) return;
+    const auto begin = [this](std::int32_t block) { return cache.begin() + block * kBlock; };
+    std::copy_n(begin(s.rows_of), kBlock,
+                begin(s.blocks[static_cast<std::size_t>(s.first_position / kBlock)]));
+    ++n_rows_copied;
   }
   void Save(const Segment& s) {
     if (s.state.checkpoint < 0) return;
     State& own = states[static_cast<std::size_t>(s.seq)];
     Copy& copy = copies[static_cast<std::size_t>(s.state.checkpoint)];
     copy = {.state = own.state, .inputs = {}};
-    for (int i = 0; i < std::min<int>(kSeen, s.state.to); ++i)
-      copy.inputs.push_back(own.Input(s.state.to - 1 - i));
+    for (Pos p = s.state.to - std::min(kSeen, s.state.to); p < s.state.to + kCopiedInputs; ++p)
+      copy.inputs.push_back(own.Input(p));
     ++n_copied;
   }
   // The results of the segment's rows.
@@ -123,8 +132,8 @@ struct Runner {
             const std::vector<int>& kept, std::vector<Text>& texts) {
     Transaction transaction(tables, segments);
     for (const Segment& s : segments)
-      ASSERT_TRUE(s.state.checkpoint < 0 || s.state.to % kBlock == 0);
-    for (const Segment& s : segments) Restore(s);
+      ASSERT_TRUE(s.state.checkpoint < 0 || s.ends_prompt || s.state.to % kBlock == 0);
+    for (const Segment& s : segments) Restore(s), CopyRows(s);
     for (std::size_t i = 0; i < segments.size(); ++i) {
       const Segment& s = segments[i];
       Text& text = texts[static_cast<std::size_t>(s.seq)];
@@ -147,6 +156,7 @@ struct Runner {
       const int at = tables.length(seq), left = static_cast<int>(text.size()) - at;
       const int rows = std::min({n, left, tables.RowsToBranch(seq)});
       const Text part(text.begin() + at, text.begin() + at + rows);
+      last_rows = rows;
       Pass({{.seq = seq,
              .n_rows = rows,
              .first_position = at,
@@ -172,7 +182,7 @@ Text CheckpointedText(std::mt19937& random, int n) {
 }
 
 struct Counts {
-  int shared = 0, went_on = 0, returned = 0, restored = 0, copied = 0;
+  int shared = 0, went_on = 0, returned = 0, restored = 0, copied = 0, rows_copied = 0;
 };
 
 class CheckpointProgram {
@@ -209,6 +219,7 @@ class CheckpointProgram {
       Check();
     }
     counts.restored += runner_.n_restored, counts.copied += runner_.n_copied;
+    counts.rows_copied += runner_.n_rows_copied;
   }
 
  private:
@@ -299,6 +310,7 @@ TEST(Checkpoints, HoldWhatWasReadThroughRandomPrograms) {
   EXPECT_GT(counts.returned, 300);
   EXPECT_GT(counts.restored, 2000);
   EXPECT_GT(counts.copied, 10000);
+  EXPECT_GT(counts.rows_copied, 500);
 }
 
 Text CheckpointTokens(int n, Token first = 0) {
@@ -324,7 +336,7 @@ TEST_F(Checkpointed, LetASecondTurnReadOnlyWhatIsNew) {
   }
   runner.tables.Truncate(0, 0);
   const Text edited = CheckpointTokens(170);
-  EXPECT_EQ(runner.Begin(1, edited, texts), 128) << "the end of the prompt";
+  EXPECT_EQ(runner.Begin(1, edited, texts), 150) << "the end of the prompt";
   Text second = whole;
   for (int i = 0; i < 20; ++i) second.push_back(2000 + i);
   EXPECT_EQ(runner.Begin(0, second, texts), 224) << "the end of the answer";
@@ -353,7 +365,7 @@ TEST_F(Checkpointed, AreNotNeededWhereTheSequenceStillHasTheState) {
   EXPECT_GT(runner.tables.ended(1), runner.tables.ended(0));
   EXPECT_EQ(runner.tables.ended(2), 0);
   first.push_back(1), second.push_back(2);
-  EXPECT_EQ(runner.Begin(2, second, texts), 0) << "that sequence has no state";
+  EXPECT_EQ(runner.Begin(2, second, texts), 20) << "that sequence has no state of its end";
   EXPECT_EQ(runner.Begin(0, first, texts), 95);
   EXPECT_EQ(runner.Begin(1, second, texts), 26);
   runner.Read(0, first, texts);
@@ -396,28 +408,175 @@ TEST_F(Checkpointed, AreTakenFromTheTextsThatWereIdleLongest) {
     const Text own = CheckpointTokens(40, 100 * text);
     EXPECT_EQ(runner.Begin(0, own, texts), 0);
     runner.Read(0, own, texts);
-    EXPECT_EQ(runner.Begin(1, CheckpointTokens(40), texts), 32) << "it was used again and again";
+    runner.tables.End(0, own);
+    EXPECT_EQ(runner.Begin(1, CheckpointTokens(40), texts), 40) << "it was used again and again";
   }
-  runner.tables.Truncate(0, 0);
   EXPECT_EQ(runner.tables.checkpoints().n_free(), 0);
-  EXPECT_EQ(runner.Begin(0, CheckpointTokens(40, 200), texts), 0);
-  EXPECT_EQ(runner.Begin(0, CheckpointTokens(40, 800), texts), 32);
+  EXPECT_EQ(runner.Begin(2, CheckpointTokens(40, 200), texts), 0);
+  EXPECT_EQ(runner.Begin(2, CheckpointTokens(40, 800), texts), 40);
+}
+
+// Conversations that take turns. A client sends an answer back as it was, or from some token on in other
+// words, and something new behind it.
+class Conversations {
+ public:
+  Conversations(unsigned seed, int n_agents, int n_copies)
+      : runner_(CheckpointShape(300, n_copies, 1 << 20)),
+        random_(seed),
+        agents_(static_cast<std::size_t>(n_agents)) {}
+
+  void Run(int n_turns) {
+    for (int turn = 0; turn < n_turns; ++turn) {
+      Turn(agents_[random_() % agents_.size()]);
+      if (testing::Test::HasFatalFailure()) FAIL() << "turn " << turn;
+    }
+  }
+  int n_whole = 0, n_other = 0;  // answers that were sent back as they were, and in other words
+
+ private:
+  struct Agent {
+    Text text;
+    int prompt = 0, least = 0;  // where the newest prompt ends, and from where on its copy reaches
+    int turn = 0;
+  };
+  Text Fresh(unsigned most) {
+    Text text(1 + random_() % most);
+    for (Token& token : text) token = ++newest_;
+    return text;
+  }
+  static void Extend(Text& text, const Text& more) {
+    text.insert(text.end(), more.begin(), more.end());
+  }
+  // A conversation that was given up leaves its state in a sequence.
+  bool HasASequence(const Agent& agent) const {
+    return agents_.size() <= kRunnerSequences && agent.turn > last_begun_;
+  }
+
+  // The tokens that must not be read again.
+  int Known(const Agent& agent, const Text& next) {
+    const auto parts =
+        std::mismatch(agent.text.begin(), agent.text.end(), next.begin(), next.end());
+    const int common = static_cast<int>(parts.first - agent.text.begin());
+    const int whole = static_cast<int>(agent.text.size());
+    ++(common == whole ? n_whole : n_other);
+    const bool parked = common == whole && whole % kBlock != 0 && HasASequence(agent);
+    return parked ? whole : std::min(common, agent.prompt);
+  }
+  void Turn(Agent& agent) {
+    ++turn_;
+    Text next = agent.text;
+    if (next.size() > 200 || next.empty()) {
+      next = CheckpointTokens(50);  // a system message
+      agent = {};
+      last_begun_ = turn_;
+    } else if (random_() % 2 == 0) {
+      const auto least = static_cast<std::size_t>(agent.least);
+      next.resize(least + random_() % (next.size() - least + 1));
+    }
+    const int begun = static_cast<int>(next.size());
+    // A prompt that is hardly longer than the system message could be that of any conversation.
+    do Extend(next, Fresh(40));
+    while (next.size() <= 50 + kCopiedInputs);
+    const int known = agent.text.empty() ? 0 : Known(agent, next);
+    const SeqId seq = Choose(next);
+    runner_.tables.Truncate(seq, 0);
+    Text& text = texts_[static_cast<std::size_t>(seq)];
+    const int found = runner_.tables.Share(seq, std::span(next).first(next.size() - 1));
+    ASSERT_GE(found, known) << agent.text.size() << " " << agent.prompt << " " << begun;
+    text.assign(next.begin(), next.begin() + found);
+    runner_.Read(seq, next, texts_, 50);
+    agent.prompt = static_cast<int>(next.size());
+    agent.least = std::max(begun, agent.prompt - std::min(runner_.last_rows, kCopiedInputs));
+    Answer(seq);
+    agent.text = text, agent.turn = turn_;
+    runner_.tables.End(seq, text);
+  }
+  // As the engine does.
+  SeqId Choose(const Text& text) {
+    const SeqId own = runner_.tables.SequenceOf(text);
+    if (own != BlockTables::kNoSequence) return own;
+    SeqId found = 0;
+    for (SeqId seq = 1; seq < kRunnerSequences; ++seq)
+      if (runner_.tables.ended(seq) < runner_.tables.ended(found)) found = seq;
+    return found;
+  }
+  void Answer(SeqId seq) {
+    for (auto left = random_() % 12; left > 0; --left) {
+      const Text rows = Fresh(6);
+      const int n = static_cast<int>(rows.size());
+      const int kept = 1 + static_cast<int>(random_() % rows.size());
+      runner_.Pass(
+          {{.seq = seq, .n_rows = n, .first_position = runner_.tables.length(seq), .n_certain = 1}},
+          {rows}, {kept}, texts_);
+      runner_.tables.Publish(seq, texts_[static_cast<std::size_t>(seq)]);
+    }
+  }
+
+  Runner runner_;
+  std::mt19937 random_;
+  std::vector<Agent> agents_;
+  std::vector<Text> texts_ = std::vector<Text>(kRunnerSequences);
+  Token newest_ = 100;
+  int turn_ = 0, last_begun_ = 0;  // turns so far, and the one in which a conversation began
+};
+
+// As many conversations as sequences read nothing again of answers that come back as they were.
+// Otherwise copies are enough to read nothing again of their prompts.
+TEST(Checkpoints, LetTurnsOfSeveralConversationsReadOnlyWhatIsNew) {
+  for (const int n_agents : {1, 2, 3, 4, 10}) {
+    int n_whole = 0, n_other = 0;
+    for (unsigned seed = 0; seed < 10; ++seed) {
+      // New conversations leave the copies of those before them.
+      Conversations conversations(seed, n_agents, 4 * n_agents + 4);
+      ASSERT_NO_FATAL_FAILURE(conversations.Run(200)) << n_agents << " " << seed;
+      n_whole += conversations.n_whole, n_other += conversations.n_other;
+    }
+    EXPECT_GT(n_whole, 400);
+    EXPECT_GT(n_other, 400);
+  }
+}
+
+// Several texts go on behind one prompt, while its answer is still written.
+TEST_F(Checkpointed, LetTextsGoOnBehindAPromptAtOnce) {
+  const Text prompt = CheckpointTokens(75);
+  runner.Read(0, prompt, texts);
+  Text whole = prompt;
+  for (int i = 0; i < 30; ++i) {
+    whole.push_back(1000 + i);
+    runner.Pass({{.n_rows = 1, .first_position = runner.tables.length(0), .n_certain = 1}},
+                {{whole.back()}}, {1}, texts);
+    runner.tables.Publish(0, whole);
+  }
+  for (const SeqId seq : {1, 2}) {
+    Text other = prompt;
+    for (int i = 0; i < 50; ++i) other.push_back(3000 * seq + i);
+    for (const int n : {70, 75, 66}) {
+      const Text beginning(other.begin(), other.begin() + n);
+      EXPECT_EQ(runner.Begin(seq, beginning, texts), n < 67 ? 64 : n) << n;
+    }
+    EXPECT_EQ(runner.Begin(seq, other, texts), 75);
+  }
+  for (const SeqId seq : {1, 2}) {
+    Text other = prompt;
+    for (int i = 0; i < 50; ++i) other.push_back(3000 * seq + i);
+    runner.Read(seq, other, texts);
+  }
 }
 
 TEST(Checkpoints, MoveWithTheirSequenceUntilTheyAreUsed) {
   Checkpoints copies(2, 10, 2);
-  const std::int32_t place = copies.Attach(0, 3);
+  const std::int32_t place = copies.Attach(0, 3, {});
   EXPECT_EQ(copies.Of(3), place);
-  copies.Attach(0, 4);
+  copies.Attach(0, 4, {});
   EXPECT_EQ(copies.Of(3), Checkpoints::kNone);
   copies.Hold(copies.Of(4));
   copies.Release(copies.Of(4));
-  copies.Attach(0, 5);
+  copies.Attach(0, 5, {});
   EXPECT_GE(copies.Of(4), 0);
   EXPECT_EQ(copies.n_free(), 0);
   copies.Hold(copies.Of(4));
   copies.Hold(copies.Of(5));
-  EXPECT_EQ(copies.Attach(1, 6), Checkpoints::kNone) << "both are held";
+  EXPECT_EQ(copies.Attach(1, 6, {}), Checkpoints::kNone) << "both are held";
 }
 
 // A copy goes with its block, so that no copy belongs to other content.
@@ -429,8 +588,8 @@ TEST_F(Checkpointed, GoWithTheirBlocks) {
     small.Read(0, text, texts, 32);
     return small.tables.checkpoints().n_free();
   };
-  EXPECT_EQ(read(0), 5) << "one copy, where the prompt ends";
-  EXPECT_EQ(read(500), 5) << "all blocks have other content now";
+  EXPECT_EQ(read(0), 4) << "one copy, where the prompt ends, and one at the last full block";
+  EXPECT_EQ(read(500), 4) << "all blocks have other content now";
   EXPECT_EQ(small.Begin(1, CheckpointTokens(100), texts), 0);
   small.tables.Truncate(0, 0);
   EXPECT_EQ(small.Begin(1, CheckpointTokens(100, 500), texts), 96);

@@ -25,6 +25,13 @@ class IdleBlocks {
     newest_ = block;
     ++size_;
   }
+  // REQUIRES: the block is not in the list. It becomes the oldest one.
+  void Prepend(std::int32_t block) noexcept {
+    At(block) = {.older = kNone, .newer = oldest_};
+    (oldest_ == kNone ? newest_ : At(oldest_).older) = block;
+    oldest_ = block;
+    ++size_;
+  }
   // REQUIRES: the block is in the list.
   void Remove(std::int32_t block) noexcept {
     const Link& link = At(block);

@@ -32,6 +32,13 @@ std::int32_t PrefixIndex::Find(std::int64_t before, Tokens tokens) const noexcep
   return block;
 }
 
+int PrefixIndex::Common(std::int32_t block, std::span<const Token> tokens) const noexcept {
+  const Entry& entry = At(block);
+  const auto own = std::span(entry.tokens).first(static_cast<std::size_t>(entry.n_tokens));
+  const auto parts = std::mismatch(own.begin(), own.end(), tokens.begin(), tokens.end());
+  return static_cast<int>(parts.first - own.begin());
+}
+
 PrefixIndex::Tail PrefixIndex::FindTail(std::int64_t before,
                                         std::span<const Token> tokens) const noexcept {
   Tail best;
@@ -39,9 +46,7 @@ PrefixIndex::Tail PrefixIndex::FindTail(std::int64_t before,
        block = At(block).next) {
     const Entry& entry = At(block);
     if (entry.before != before || entry.n_tokens == tensor::kKvBlock) continue;
-    const auto own = std::span(entry.tokens).first(static_cast<std::size_t>(entry.n_tokens));
-    const auto parts = std::mismatch(own.begin(), own.end(), tokens.begin(), tokens.end());
-    const int n_common = static_cast<int>(parts.first - own.begin());
+    const int n_common = Common(block, tokens);
     if (n_common > best.n_common) best = {.block = block, .n_common = n_common};
   }
   return best;

@@ -45,6 +45,10 @@ class PrefixIndex {
   };
   Tail FindTail(std::int64_t before, std::span<const Token> tokens) const noexcept;
   int TailLength(std::int32_t block) const noexcept { return At(block).n_tokens; }
+  // What stands before a block that is in the index: a block, or BeginOf.
+  std::int64_t Before(std::int32_t block) const noexcept { return At(block).before; }
+  // Tokens of a block in the index that `tokens` begins with.
+  int Common(std::int32_t block, std::span<const Token> tokens) const noexcept;
 
   // REQUIRES: neither `block` nor one that Find would return is in the index, and `before` is.
   void Add(std::int32_t block, std::int64_t before, Tokens tokens) noexcept;

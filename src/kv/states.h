@@ -4,8 +4,9 @@
 //
 // What a state has taken in cannot be taken back. So copies of it are made while a text is read
 // (kv/checkpoints.h): at the last full block of each pass, where the copy before it is given up
-// unless it is worth keeping. Copies stay at the end of a prompt, where known texts part, and every
-// so many positions.
+// unless it is worth keeping. Copies stay where known texts part, every so many positions, and at the
+// end of a prompt. That one reaches the prompt's last positions, in a full block or not: what comes
+// behind, a client may send back in other words.
 //
 // Where a text ends, the sequence's own state is *parked*: it continues that text, from its last position
 // on, until the sequence begins with another one.
@@ -38,7 +39,14 @@ class States {
   // Whether texts can be continued from copies, so that it is of use to know them.
   bool shared() const { return none() || shape_.n_checkpoints > 0; }
   // Whether a sequence can begin behind the block.
-  bool Known(std::int32_t block) const noexcept { return none() || checkpoints_.Of(block) >= 0; }
+  bool Known(std::int32_t block) const noexcept {
+    if (none()) return true;
+    const std::int32_t place = checkpoints_.Of(block);
+    return place >= 0 && checkpoints_.reach(place).last % tensor::kKvBlock == 0;
+  }
+
+  // Whether the block has a copy.
+  bool Copied(std::int32_t block) const noexcept { return checkpoints_.Of(block) >= 0; }
 
   // What the pass does to the state. blocks: of the sequence, those of the segment's rows included.
   StateMove Move(const Segment& segment, std::span<const std::int32_t> blocks) noexcept;
@@ -46,12 +54,12 @@ class States {
   // Forgets positions from `length` on. Returns how many remain: fewer than `length` where the state
   // has taken in one that is forgotten.
   int Truncate(SeqId seq, int length, std::span<const std::int32_t> blocks) noexcept;
-  // The sequence goes on behind a block that is known, at position `at`.
-  void Continue(SeqId seq, std::int32_t block, Pos at) noexcept;
-  // The sequence's text has ended, and its last positions are in `tail`: a later text of the same
-  // sequence may go on behind them. Returns false where the state was not computed yet.
+  // The sequence goes on at position `at`, which the copy in the place reaches.
+  void Continue(SeqId seq, std::int32_t place, Pos at) noexcept;
+  // The sequence's text has ended at position `at`, and its last positions are in `tail`: a later text
+  // of the same sequence may go on behind them. Returns false where the state was not computed yet.
   // REQUIRES: Truncate follows.
-  bool Park(SeqId seq, std::int32_t tail) noexcept;
+  bool Park(SeqId seq, std::int32_t tail, Pos at) noexcept;
   // The sequence whose state goes on behind the tail, or kNone.
   SeqId ParkedBehind(std::int32_t tail) const noexcept;
   // When the sequence's state was parked: a later one has a greater number. 0: it is not.
@@ -60,8 +68,13 @@ class States {
   }
   // The block that the sequence's state is parked behind, or kNone.
   std::int32_t parked(SeqId seq) const noexcept { return sequences_[Index(seq)].tail; }
+  // Where the text ended whose state is parked, and where that text's prompt did.
+  Pos parked_end(SeqId seq) const noexcept { return sequences_[Index(seq)].line.end; }
+  Pos parked_prompt(SeqId seq) const noexcept { return sequences_[Index(seq)].line.prompt; }
   // The sequence goes on with its parked state.
   void Unpark(SeqId seq) noexcept;
+  // The parked state is given up.
+  void Forget(SeqId seq) noexcept { Forget(sequences_[Index(seq)]); }
 
   // Known texts part at this position, so a copy of the state is of use there.
   void SetBranch(SeqId seq, Pos at) noexcept { sequences_[Index(seq)].branch = none() ? 0 : at; }
@@ -78,12 +91,19 @@ class States {
     std::int32_t source = Checkpoints::kNone;  // a copy that the next pass begins with
     Pos stays = 0;                             // the newest copy that stays was made here
     Pos branch = 0;                            // a copy is wanted here
+    Pos prompt = 0;                            // its prompt ended here; 0: it has not ended
+    Checkpoints::Name copy = {};               // of its prompt's end, or that it began with
     std::int32_t tail = Checkpoints::kNone;    // its state is parked behind this block,
-    Pos parked = 0, parked_stays = 0;          // with these values of taken_in and stays
+    struct Line {                              // with these values of the text that ended
+      Pos taken_in = 0, stays = 0, prompt = 0, end = 0;
+      Checkpoints::Name copy = {};
+    } line = {};
     std::int64_t parked_since = 0;
   };
   static std::size_t Index(SeqId seq) { return static_cast<std::size_t>(seq); }
   void Copy(const Segment& segment, std::span<const std::int32_t> blocks, StateMove& move) noexcept;
+  void CopyPrompt(const Segment& segment, std::span<const std::int32_t> blocks,
+                  StateMove& move) noexcept;
   void SetSource(Sequence& s, std::int32_t place) noexcept;
 
   const Shape shape_;

@@ -12,8 +12,11 @@ Transaction::Transaction(BlockTables& tables, std::span<Segment> segments) noexc
     tables_.Reserve(s.seq, s.n_rows);
     s.blocks = tables_.Blocks(s.seq);
     s.window_blocks = tables_.WindowBlocksOf(s.seq);
+    s.rows_of = tables_.sequences_[s.seq].rows_of;
+    s.window_rows_of = tables_.sequences_[s.seq].window_rows_of;
     s.state = tables_.states_.Move(s, s.blocks);
   }
+  for (const Segment& s : segments) tables_.ReleaseRows(tables_.sequences_[s.seq]);
 }
 
 Transaction::~Transaction() {

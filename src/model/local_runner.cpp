@@ -315,6 +315,13 @@ void LocalRunner::RestoreStates(const Pass& pass) noexcept {
     if (s.state.source >= 0)
       pool_.Run(
           [&](int thread) { states_.Restore(s.seq, s.state.from, s.state.source, pool_, thread); });
+  for (const kv::Segment& s : pass.segments) CopyRows(s);
+}
+
+void LocalRunner::CopyRows(const kv::Segment& s) noexcept {
+  const auto block = static_cast<std::size_t>(s.first_position / tensor::kKvBlock);
+  if (s.rows_of >= 0) read_cache_.Copy(s.rows_of, s.blocks[block], false);
+  if (s.window_rows_of >= 0) read_cache_.Copy(s.window_rows_of, s.window_blocks[block], true);
 }
 
 void LocalRunner::SaveStates(const Pass& pass) noexcept {

@@ -106,6 +106,7 @@ class LocalRunner final : public Runner {
   void Check(const Pass& pass) const noexcept;
   bool HasCertainties(const Pass& pass) const noexcept;
   int RunOnTeam(const Pass& pass) noexcept;
+  void CopyRows(const kv::Segment& segment) noexcept;
   void RestoreStates(const Pass& pass) noexcept;
   void SaveStates(const Pass& pass) noexcept;
   void NoteResult(const Pass& pass, int team) noexcept;

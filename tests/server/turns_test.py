@@ -82,12 +82,32 @@ class Turns(unittest.TestCase):
                     ended = sum(n for (name, _), n in server.metrics().items() if name == "request_success_total")
                     self.assertEqual(ended, turn + 1)  # it is no request
 
-    def test_nothing_is_read_ahead_behind_recurrent_layers(self):
-        server = self.serve("recurrent", "--spec-type", "none")
-        reply, _ = self.ask(server, [{"role": "user", "content": "When?"}], seed=1, max_tokens=250)
-        self.assertEqual(reply["choices"][0]["finish_reason"], "tool_calls")
-        time.sleep(1)  # more than it takes
-        self.assertEqual(server.metric("next_turn_tokens_total"), 0)
+    def test_agents_behind_recurrent_layers_read_nothing_again(self):
+        """Also where the template spells the answer in another way, and where conversations are more than sequences."""
+        alone = self.serve("recurrent", "--spec-type", "none", "--prefix-cache", "off", "-c", "2048")
+        for sequences in (4, 2):
+            server = self.serve("recurrent", "--spec-type", "none", "-c", "2048", "--parallel", str(sequences))
+            chats, begun = [[{"role": "user", "content": f"{agent}: when?"}] for agent in range(4)], [0] * 4
+            for turn in range(3):
+                read, replies = server.metric("next_turn_tokens_total"), [None] * 4
+
+                def go_on(agent, to=replies, seed=turn, at=server, chats=chats):
+                    to[agent] = self.ask(at, chats[agent], seed=10 * agent + seed, max_tokens=250)
+
+                threads = [threading.Thread(target=go_on, args=(agent,)) for agent in range(4)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                for agent, (reply, more) in enumerate(replies):
+                    self.assertEqual(reply["choices"][0]["finish_reason"], "tool_calls")
+                    self.assertGreaterEqual(reply["usage"]["prompt_tokens_details"]["cached_tokens"], begun[agent], (sequences, turn, agent))
+                    plain, _ = self.ask(alone, chats[agent], seed=10 * agent + turn, max_tokens=250)
+                    self.assertEqual([call["function"] for call in reply["choices"][0]["message"]["tool_calls"]],
+                                     [call["function"] for call in plain["choices"][0]["message"]["tool_calls"]])
+                    chats[agent] += more
+                    begun[agent] = self.count(server, chats[agent][:-1])
+                self.wait_for_next_turn(server, read + sum(begun) - 1)  # all four
 
     def test_nothing_is_read_ahead_where_nothing_may_stay(self):
         server = self.serve("dense", "--spec-type", "none")

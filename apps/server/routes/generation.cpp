@@ -232,10 +232,8 @@ ReplyFrame FrameOf(const Service& service, GenerationCall& call) {
       .control = &model.control};
 }
 
-// For the turn behind an answer that may have calls. Behind recurrent layers reading ahead would take
-// copies of states from other conversations.
+// For the turn behind an answer that may have calls.
 std::shared_ptr<Conversation> ConversationOf(const Service& service, const GenerationCall& call) {
-  if (service.engine.summary().memory.checkpoints > 0) return nullptr;
   const bool goes_on = call.chat && !call.tools.use.tools.empty() && !call.drafts && call.n == 1 &&
                        call.request.reuse_prefix && call.add_generation_prompt;
   if (!goes_on) return nullptr;

@@ -74,6 +74,20 @@ CacheMemory::HeadView CacheMemory::Head(int layer, int head) noexcept {
           v_.data() + l.v_begin + block * l.v_block_bytes, l.k_block_bytes, l.v_block_bytes};
 }
 
+void CacheMemory::Copy(std::int32_t from, std::int32_t to, bool windowed) noexcept {
+  const auto source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    if ((layers_[layer].n_blocks != options_.n_blocks) != windowed) continue;
+    for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {
+      const HeadView view = Head(static_cast<int>(layer), head);
+      std::memcpy(view.k + target * view.k_stride, view.k + source * view.k_stride, view.k_stride);
+      if (view.v_stride != 0)
+        std::memcpy(view.v + target * view.v_stride, view.v + source * view.v_stride,
+                    view.v_stride);
+    }
+  }
+}
+
 void CacheMemory::Clear(std::span<const std::int32_t> blocks) noexcept {
   for (std::size_t layer = 0; layer < layers_.size(); ++layer)
     for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {

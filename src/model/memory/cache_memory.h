@@ -49,6 +49,9 @@ class CacheMemory {
   HeadView Head(int layer, int head) noexcept;
   const CacheOptions& options() const noexcept { return options_; }
 
+  // One block gets what another one holds, in layers that see all positions or in those that see a
+  // window of them and have fewer blocks.
+  void Copy(std::int32_t from, std::int32_t to, bool windowed) noexcept;
   // Writes zeros, also to all blocks of layers that have fewer.
   void Clear(std::span<const std::int32_t> blocks) noexcept;
 

@@ -3,8 +3,14 @@
 
 #include <algorithm>
 
+#include "kv/segment.h"
+
 namespace foretoken::model {
 namespace {
+
+int CopiedRingOf(const StateLayer& layer) {
+  return layer.seen + kv::kCopiedInputs;
+}
 
 int RingOf(const StateLayer& layer, const StateOptions& options) {
   return layer.seen + options.rows;
@@ -21,7 +27,7 @@ std::size_t StateMemory::CheckpointBytes(std::span<const StateLayer> layers,
                                          const StateOptions& options) {
   std::int64_t numbers = 0;
   for (const StateLayer& layer : layers)
-    numbers += options.n_checkpoints * StrideOf(layer, layer.seen);
+    numbers += options.n_checkpoints * StrideOf(layer, CopiedRingOf(layer));
   return static_cast<std::size_t>(numbers) * sizeof(float);
 }
 
@@ -39,7 +45,7 @@ StateMemory::StateMemory(std::span<const StateLayer> layers, const StateOptions&
     const std::int64_t stride = StrideOf(layer, RingOf(layer, options));
     layers_.push_back({.begin = begin,
                        .stride = stride,
-                       .copy_stride = StrideOf(layer, layer.seen),
+                       .copy_stride = StrideOf(layer, CopiedRingOf(layer)),
                        .state = layer.state,
                        .input = layer.input,
                        .ring = RingOf(layer, options),
@@ -61,9 +67,10 @@ void StateMemory::ForEachPart(SeqId seq, Pos at, int checkpoint, const ThreadPoo
     const auto state = pool.ShareOf(static_cast<int>(layer.state), thread, 16);
     copy(own + state.begin, copied + state.begin, state.end - state.begin);
     const auto input = pool.ShareOf(static_cast<int>(layer.input), thread, 16);
-    for (Pos p = std::max(0, at - layer.seen); p < at; ++p)
+    const int copied_ring = layer.seen + kv::kCopiedInputs;
+    for (Pos p = std::max(0, at - layer.seen); p < at + kv::kCopiedInputs; ++p)
       copy(own + layer.state + p % layer.ring * layer.input + input.begin,
-           copied + layer.state + p % layer.seen * layer.input + input.begin,
+           copied + layer.state + p % copied_ring * layer.input + input.begin,
            input.end - input.begin);
   }
 }

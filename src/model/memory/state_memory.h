@@ -9,7 +9,8 @@
 //
 // How much that is depends neither on the length of a text nor on the number of drafts.
 //
-// Checkpoints are copies of states, with the inputs that a convolution sees behind them.
+// Checkpoints are copies of states, with the inputs that a convolution sees behind them, and those of the
+// next kv::kCopiedInputs positions, as far as the sequence has them.
 #pragma once
 
 #include <cstddef>

@@ -77,9 +77,9 @@ void Message::AddPass(const Pass& pass, int features_width) {
   Add(pass.tokens);
   Add(pass.logit_rows);
   for (const kv::Segment& s : pass.segments) {
-    for (const std::int32_t word :
-         {s.seq, s.row_begin, s.n_rows, s.first_position, s.state.from, s.state.to, s.state.source,
-          s.state.checkpoint, SizeOf(s.blocks), SizeOf(s.window_blocks)})
+    for (const std::int32_t word : {s.seq, s.row_begin, s.n_rows, s.first_position, s.state.from,
+                                    s.state.to, s.state.source, s.state.checkpoint, s.rows_of,
+                                    s.window_rows_of, SizeOf(s.blocks), SizeOf(s.window_blocks)})
       Add(word);
     Add(s.blocks);
     Add(s.window_blocks);
@@ -139,13 +139,14 @@ bool Message::ReadPass(Pass& pass, int& features_width) {
   pass = {.tokens = words.Take(n_rows), .segments = {}, .logit_rows = words.Take(n_logit_rows)};
   segments_.clear();
   for (int i = 0; i < n_segments && words.good(); ++i) {
-    const auto fixed = words.Take(10);
+    const auto fixed = words.Take(12);
     if (!words.good()) return false;
     kv::Segment& s = segments_.emplace_back();
     s.seq = fixed[0], s.row_begin = fixed[1], s.n_rows = fixed[2], s.first_position = fixed[3];
     s.state = {fixed[4], fixed[5], fixed[6], fixed[7]};
-    s.blocks = words.Take(fixed[8]);
-    s.window_blocks = words.Take(fixed[9]);
+    s.rows_of = fixed[8], s.window_rows_of = fixed[9];
+    s.blocks = words.Take(fixed[10]);
+    s.window_blocks = words.Take(fixed[11]);
   }
   pass.segments = segments_;
   choices_.clear();

@@ -60,6 +60,8 @@ struct OwnPass {
                  .first_position = 70,
                  .blocks = blocks,
                  .window_blocks = window_blocks,
+                 .rows_of = 7,
+                 .window_rows_of = 3,
                  .state = {.from = 64, .to = 70, .source = 2, .checkpoint = 5}},
                 {.seq = 2,
                  .row_begin = 1,
@@ -116,6 +118,8 @@ void ExpectSame(const Pass& got, const Pass& wanted, int width) {
     EXPECT_EQ(a.state.to, b.state.to);
     EXPECT_EQ(a.state.source, b.state.source);
     EXPECT_EQ(a.state.checkpoint, b.state.checkpoint);
+    EXPECT_EQ(a.rows_of, b.rows_of);
+    EXPECT_EQ(a.window_rows_of, b.window_rows_of);
     EXPECT_TRUE(SameTokens(a.blocks, b.blocks));
     EXPECT_TRUE(SameTokens(a.window_blocks, b.window_blocks));
   }

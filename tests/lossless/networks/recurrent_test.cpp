@@ -212,8 +212,33 @@ TEST_P(Recurrent, HasTheSameBitsFromACheckpointAndReadsOnlyWhatIsNew) {
       if (drafts != 5) continue;
       const auto again = engine->Generate(second);  // from the end of its prompt
       ASSERT_TRUE(again);
-      EXPECT_EQ(again->timings.cached_prompt_tokens, cached == 0 ? 0 : 224) << where;
+      EXPECT_EQ(again->timings.cached_prompt_tokens, cached == 0 ? 0 : 229) << where;
       ASSERT_NO_FATAL_FAILURE(ExpectSame(*again, *turn, where));
+    }
+}
+
+// A client sends the answer back in other words, from some token on: that much is read, and no more.
+TEST_P(Recurrent, HasTheSameBitsBehindAPromptWhoseAnswerWasSpelledInAnotherWay) {
+  for (const char* method : {"none", "ngram", "self"})
+    for (const int sequences : {1, 3}) {
+      const auto engine = Open({.method = method, .threads = 2, .sequences = sequences}),
+                 fresh = Open({.checkpoint_tokens = 0});
+      Request turn = Read(150, 7);
+      for (const int said : {0, 4, -2, -8, 1}) {
+        const auto answer = engine->Generate(turn);
+        ASSERT_TRUE(answer) << answer.error().message;
+        const int prompt = static_cast<int>(turn.prompt_tokens.size());
+        turn.prompt_tokens.insert(turn.prompt_tokens.end(), answer->token_ids.begin(),
+                                  answer->token_ids.end());
+        turn.prompt_tokens.resize(static_cast<std::size_t>(prompt + said));
+        const Request more = Read(30, 40 + static_cast<unsigned>(said + 8));
+        turn.prompt_tokens.insert(turn.prompt_tokens.end(), more.prompt_tokens.begin(),
+                                  more.prompt_tokens.end());
+        const auto got = engine->Generate(turn), plain = fresh->Generate(turn);
+        ASSERT_TRUE(got && plain);
+        EXPECT_GE(got->timings.cached_prompt_tokens, prompt + std::min(said, 0)) << method << said;
+        ASSERT_NO_FATAL_FAILURE(ExpectSame(*got, *plain, fmt::format("{} {}", method, said)));
+      }
     }
 }
 
