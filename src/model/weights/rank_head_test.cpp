@@ -12,27 +12,28 @@
 namespace foretoken::model {
 namespace {
 
-constexpr int kDim = 4;
-constexpr std::uint32_t kF32 = 0;
+constexpr int kHeadDim = 4;
+constexpr std::uint32_t kHeadF32 = 0;
 
-struct HeadFile {
+struct RankHeadFile {
   std::vector<float> weight = {1, 2, 3, 4, -1, 0.5, 0, 2};
-  std::vector<std::int64_t> shape = {kDim, 2};
+  std::vector<std::int64_t> shape = {kHeadDim, 2};
   std::vector<float> bias = {};
 
   Result<std::unique_ptr<RankHead>> Load(std::string_view architecture) const {
     formats::GgufWriter writer;
     writer.Set("general.architecture", std::string("qwen3"));
-    writer.AddTensor("cls.output.weight", kF32, shape, std::as_bytes(std::span(weight)));
+    writer.AddTensor("cls.output.weight", kHeadF32, shape, std::as_bytes(std::span(weight)));
     const std::int64_t n = std::ssize(bias);
-    if (n > 0) writer.AddTensor("cls.output.bias", kF32, {&n, 1}, std::as_bytes(std::span(bias)));
+    if (n > 0)
+      writer.AddTensor("cls.output.bias", kHeadF32, {&n, 1}, std::as_bytes(std::span(bias)));
     const std::string path = testing::TempDir() + "/rank_head.gguf";
-    EXPECT_TRUE(writer.Write(path).ok());
-    return RankHead::Load(*formats::OpenCheckpoint(path).value(), architecture, kDim);
+    EXPECT_TRUE(writer.Write(path).has_value());
+    return RankHead::Load(*formats::OpenCheckpoint(path).value(), architecture, kHeadDim);
   }
 };
 
-std::vector<float> ScoresOf(const HeadFile& file, std::string_view architecture) {
+std::vector<float> ScoresOf(const RankHeadFile& file, std::string_view architecture) {
   const auto head = file.Load(architecture).value();
   std::vector<float> scores(static_cast<std::size_t>(head->labels()));
   head->Score(std::vector<float>{0.5, 0, 1, -0.25}, scores);
@@ -48,19 +49,19 @@ TEST(RankHead, GivesProbabilitiesForQwen3) {
   const std::vector<float> scores = ScoresOf({}, "qwen3");
   EXPECT_NEAR(scores[0], 1 / (1 + std::exp(-3.5)), 1e-7);
   EXPECT_NEAR(scores[0] + scores[1], 1, 1e-7);
-  HeadFile large;
+  RankHeadFile large;
   for (float& x : large.weight) x *= 1e30F;
   EXPECT_EQ(ScoresOf(large, "qwen3"), (std::vector<float>{1, 0}));
 }
 
 TEST(RankHead, RefusesWhatDoesNotFit) {
-  HeadFile infinite;
+  RankHeadFile infinite;
   infinite.weight[5] = std::numeric_limits<float>::infinity();
-  const std::vector<float> many(kDim * 1025);
-  for (const auto& [file, why] : std::vector<std::pair<HeadFile, std::string>>{
+  const std::vector<float> many(kHeadDim * 1025);
+  for (const auto& [file, why] : std::vector<std::pair<RankHeadFile, std::string>>{
            {{.shape = {2, 4}}, "2 by 4 numbers"},
-           {{.shape = {kDim, 1, 2}}, "4 by 2 numbers"},
-           {{.weight = many, .shape = {kDim, 1025}}, "4 by 1025 numbers"},
+           {{.shape = {kHeadDim, 1, 2}}, "4 by 2 numbers"},
+           {{.weight = many, .shape = {kHeadDim, 1025}}, "4 by 1025 numbers"},
            {{.bias = {1, 2, 3}}, "3 numbers for 2 labels"},
            {infinite, "not finite"}}) {
     const auto head = file.Load("qwen3");
