@@ -56,7 +56,8 @@ def add_rank_head(source, path, pair_template, labels=2, seed=1, width=None):
     tensors, align = reader.at, numbers.get("general.alignment", 32)
     for _ in range(n_tensors):
         reader.text()
-        reader.at += 8 * reader.take("I") + 4 + 8
+        n_dims = reader.take("I")
+        reader.at += 8 * n_dims + 4 + 8
     infos, begin = reader.at, reader.at + -reader.at % align
     weights = data[begin:] + b"\0" * (-(len(data) - begin) % align)
     arch = texts["general.architecture"]
