@@ -4,9 +4,10 @@
 
   ranking.py --foretoken BIN --llama "PREFIX" --seen-as FOLDER [--bound X] MODEL.gguf...
 
-PREFIX and --seen-as are those of generation.py; the model files' folder must be writable. Both programs rank the documents of each query at /v1/rerank; pairs that
-they divide into other tokens are left out. The table has the largest difference of a score, which is a probability, and whether the orders are the same.
-Exit code 1 where a difference exceeds the bound or nothing was compared; 77 where PREFIX runs no llama-server.
+PREFIX and --seen-as are those of generation.py; the model files' folder must be writable. Both programs rank the documents of each query at /v1/rerank.
+Pairs that they divide into other tokens are left out: give files of make-arch-gguf `--set tokenizer.ggml.add_space_prefix=false`. The table has the largest
+difference of a score, which is a probability, and how far the scores lie apart. With F16 matrices llama.cpp rounds activations to F16: give those models a bound
+of their own. Exit code 1 where a difference exceeds the bound or nothing was compared; 77 where PREFIX runs no llama-server.
 """
 import argparse
 import os
@@ -20,9 +21,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import rank_head  # noqa: E402
 import server_testing  # noqa: E402
 
-TEMPLATE = "Query {query} Document {document} Answer"
-QUERIES = ["the dog", "a big red house", "Lily went to the park"]
-DOCUMENTS = [*generation.PROMPTS, "a dog ran", "the sun", "Lily", generation.TEXT[:300], generation.TEXT[300:500], "house", "one two three"]
+TEMPLATE = "Query:{query};document:{document};"
+# Without spaces, which vocabularies made at random have no tokens for.
+QUERIES = ["dog", "house", "Lily-went-to-the-park"]
+TEXTS = [*generation.PROMPTS, "a dog ran", "the sun", "Lily", generation.TEXT[:300], generation.TEXT[300:500], "house", "one two three"]
+DOCUMENTS = [text.replace(" ", "-") for text in TEXTS]
 
 
 def scores(post, query):
@@ -50,7 +53,8 @@ def compare(args, model):
     pairs = [(ours[i], theirs[i]) for n, (ours, theirs) in enumerate(zip(found, wanted)) for i in ours if equal[n * len(DOCUMENTS) + i]]
     largest, spread = max((abs(a - b) for a, b in pairs), default=1), max(b for _, b in pairs) - min(b for _, b in pairs) if pairs else 0
     good = len(pairs) > 5 and largest <= args.bound < spread
-    print("| %s | %d of %d | %.2e | %.3f | %s |" % (os.path.basename(model), len(pairs), len(equal), largest, spread, "" if good else "**differs**"), flush=True)
+    row = (os.path.basename(model), len(pairs), len(equal), largest, spread, "" if good else "**differs**")
+    print("| %s | %d of %d | %.2e | %.3f | %s |" % row, flush=True)
     return good
 
 
