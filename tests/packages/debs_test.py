@@ -27,6 +27,13 @@ def check_program(system, debs, expected):
     assert system.run("foretoken", "version").startswith("foretoken 0."), system.run("foretoken", "version")
 
 
+def check_ranks(system, debs, expected):
+    """Two processes divide the model."""
+    system.install(system.put(debs["foretoken-mpi"]))
+    said = system.run("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", "foretoken", *bare_system.REQUEST, "--ranks", "mpi")
+    assert bare_system.token_ids(said) == expected
+
+
 def check_python(system, debs, expected):
     system.install(*(system.put(debs[name]) for name in ("libforetoken1", "python3-foretoken")))
     assert not (system.root / "usr/bin/cc").exists(), "python3-foretoken needs a compiler"
@@ -50,6 +57,7 @@ def main():
         debs = {path.name.partition("_")[0]: path for path in bare_system.made(folder, "debs").glob("*.deb")}
         system.update()
         check_program(system, debs, expected)
+        check_ranks(system, debs, expected)
         check_python(system, debs, expected)
         check_c(system, debs, text)
         system.run("apt-get", "purge", "-y", "-qq", *debs)
