@@ -108,6 +108,7 @@ Json JsonOf(const server::Route& row) {
 std::string OpenApiOfAnyModel() {
   server::ModelLimits limits;
   limits.embedding_size = std::numeric_limits<int>::max();
+  limits.scores_pairs = true;
   return server::OpenApiText(limits);
 }
 

@@ -64,8 +64,8 @@ Pooling ReadPooling(JsonFields& fields, const ModelLimits& limits,
   if (std::find(poolings.begin(), poolings.end(), name) != poolings.end()) return Pooling::kRank;
   if (!given)
     fields.Bad("pooling",
-               "the model's file says 'rank': it scores pairs of texts, at /v1/rerank; name "
-               "\"mean\", \"cls\" or \"last\" for embeddings",
+               "the model's file says 'rank', for pairs of texts; name \"mean\", \"cls\" or "
+               "\"last\" for embeddings",
                "unsupported_parameter");
   return Pooling::kLast;
 }
@@ -77,13 +77,11 @@ void CheckPairs(JsonFields& fields, const ModelLimits& limits, const RerankCall&
                       "'none' gives no single row to compare; use \"mean\", \"cls\", \"last\" or, "
                       "with a model that scores pairs, \"rank\"");
   if (call.pooling != Pooling::kRank) return;
-  if (!limits.scores_pairs || limits.pair_template.empty())
-    return fields.Bad(
-        "pooling",
-        fmt::format("the model's file has no {}, so it scores no pairs of texts; use "
-                    "\"mean\", \"cls\" or \"last\"",
-                    limits.scores_pairs ? "tokenizer.chat_template.rerank" : "cls.output.weight"),
-        "unsupported_parameter");
+  if (limits.pair_template.empty())
+    return fields.Bad("pooling",
+                      "the model's file has no tokenizer.chat_template.rerank, so how a pair of "
+                      "texts is written is not known; use \"mean\", \"cls\" or \"last\"",
+                      "unsupported_parameter");
   std::size_t bytes = (call.query.size() + limits.pair_template.size()) * call.documents.size();
   for (const std::string& document : call.documents) bytes += document.size();
   if (bytes > kMostPairBytes)
@@ -214,7 +212,10 @@ Parsed<RerankCall> ParseRerankCall(std::string_view body, const ModelLimits& lim
     fields.Switch("return_documents", call.with_documents);
     fields.Switch("return_text", call.with_documents);
     fields.Idle("user");
-    call.pooling = ReadPooling(fields, limits, kRerankPoolings);
+    if (limits.scores_pairs)
+      call.pooling = ReadPooling(fields, limits, kRerankPoolings);
+    else
+      call.pooling = ReadPooling(fields, limits, kEmbeddingPoolings);
     CheckPairs(fields, limits, call);
   });
 }

@@ -27,7 +27,9 @@ struct RankHeadFile {
     const std::int64_t n = std::ssize(bias);
     if (n > 0)
       writer.AddTensor("cls.output.bias", kHeadF32, {&n, 1}, std::as_bytes(std::span(bias)));
-    const std::string path = testing::TempDir() + "/rank_head.gguf";
+    const std::string path =
+        fmt::format("{}/rank_head_{}.gguf", testing::TempDir(),
+                    testing::UnitTest::GetInstance()->current_test_info()->name());
     EXPECT_TRUE(writer.Write(path).has_value());
     return RankHead::Load(*formats::OpenCheckpoint(path).value(), architecture, kHeadDim);
   }
