@@ -218,9 +218,9 @@ def responses(data):
 
 
 def read_json(text):
-    """No member stands twice."""
+    """No member stands twice, but for log-probabilities of tokens by their texts, which may be equal."""
     def members(pairs):
-        assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
+        assert len(dict(pairs)) == len(pairs) or all(isinstance(value, float) for _, value in pairs), [name for name, _ in pairs]
         return dict(pairs)
 
     return json.loads(text, object_pairs_hook=members)
