@@ -214,7 +214,8 @@ class BlockTables {
   // A sequence that holds a block also holds the blocks before it, and releases it before them. So
   // no block becomes idle after a block that follows it, and nothing follows the oldest idle block.
   PrefixIndex index_;
-  // Of the last Find: the blocks of the text, those that the sequence has included. Capacity is reserved.
+  // The blocks of the text that the last Find followed, with those that the sequence has already.
+  // Capacity is reserved.
   mutable std::vector<std::int32_t> chain_;
 };
 

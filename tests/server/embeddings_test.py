@@ -24,6 +24,7 @@ NAME = "tales-9m-q8_0"
 EMBEDDINGS, RERANK = "/v1/embeddings", "/v1/rerank"
 TEXTS = ["Once upon a time there was a dog.", "The sun was warm.", "A dog ran away.", "The sun was warm."]
 POOLINGS = ("mean", "cls", "last")
+LONG = json.dumps({"prompt": "a", "max_tokens": 400, "ignore_eos": True})
 
 
 def product(a, b):
@@ -229,7 +230,7 @@ class Embeddings(unittest.TestCase):
         for _ in range(20):
             others = [self.server.connect() for _ in range(10)]
             for other in others:
-                other.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 400, "ignore_eos": True}), {"Content-Type": "application/json"})
+                other.request("POST", "/v1/completions", LONG, {"Content-Type": "application/json"})
             status, _, data = self.server.send("POST", EMBEDDINGS, {"input": ["a", "b"]})
             for other in others:
                 other.close()
@@ -239,9 +240,12 @@ class Embeddings(unittest.TestCase):
         self.assertEqual((status, json.loads(data).get("error", {}).get("code")), (429, "queue_full"))
 
     def test_goes_on_where_the_queue_is_almost_full(self):
+        """Nine others came before it. Where some have ended already, the queue is emptier, and it goes on as well."""
+        ended = self.server.metric("request_success_total", finished_reason="length")
         others = [self.server.connect() for _ in range(9)]
         for other in others:
-            other.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 400, "ignore_eos": True}), {"Content-Type": "application/json"})
+            other.request("POST", "/v1/completions", LONG, {"Content-Type": "application/json"})
+        self.server.await_accepted(9, ended)
         data = self.server.post(EMBEDDINGS, {"input": TEXTS * 10})["data"]
         self.assertEqual([entry["embedding"] for entry in data[:4]], [entry["embedding"] for entry in data[-4:]])
         for other in others:

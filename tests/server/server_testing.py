@@ -123,10 +123,16 @@ class Server:
             assert time.monotonic() < end, (name, labels, self.metric(name, **labels), value)
             time.sleep(0.01)
 
-    def await_accepted(self, n):
-        """Until so many requests run or wait. One of the two alone says less: it passes through numbers while requests arrive."""
+    def await_accepted(self, n, ended=None):
+        """Until so many requests run or wait. One of the two alone says less: it passes through numbers while requests arrive. ended: how many had come
+        to their length before; those that have since count too."""
         end = time.monotonic() + SECONDS
-        while (taken := sum(self.get("/health")[key] for key in ("running", "waiting"))) < n:
+        while True:
+            # First those that have ended, so that none counts twice.
+            since = 0 if ended is None else self.metric("request_success_total", finished_reason="length") - ended
+            taken = since + sum(self.get("/health")[key] for key in ("running", "waiting"))
+            if taken >= n:
+                return
             assert time.monotonic() < end, (taken, n)
             time.sleep(0.01)
 
