@@ -59,6 +59,16 @@ test('a program that forgets its server ends, and the server with it', async () 
   await gone(mark);
 });
 
+test('a program that waits for the end of its server goes on until then', async () => {
+  const mark = markOf('awaited');
+  const parent = start(userProgram(mark, 'const server = await starting; console.log(server.url); console.log(await server.ended);'));
+  await new Promise((resolve) => parent.stdout.once('data', resolve));
+  process.kill(marked(mark).find((one) => one.isServer).id, 'SIGKILL');
+  const code = await new Promise((resolve) => parent.on('exit', resolve));
+  assert.equal(code, 0, 'a program that Node ends while it waits ends with 13');
+  await gone(mark);
+});
+
 test('a server whose keeper was killed ends too', async () => {
   const mark = markOf('keeper');
   const server = await serve({ flags: { 'model-name': mark, threads: 1 } });
@@ -72,11 +82,12 @@ test('a server whose keeper was killed ends too', async () => {
 test('a stream whose server is killed is an error, and the user hears of its end', async () => {
   const mark = markOf('server');
   const server = await serve({ flags: { 'model-name': mark, threads: 1 } });
+  const { id } = marked(mark).find((one) => one.isServer);
   const reading = (async () => {
+    let read = 0;
     for await (const chunk of server.complete('Once upon a time', kLong)) {
       assert.ok(chunk);
-      const found = marked(mark).find((one) => one.isServer);
-      if (found) process.kill(found.id, 'SIGKILL');
+      if (read++ === 0) process.kill(id, 'SIGKILL');
     }
   })();
   await assert.rejects(reading, (error) => error.code === 'connection');

@@ -215,7 +215,7 @@ export interface Ended {
 /** A server that `serve` started. It ends with this process, and does not keep it running. */
 export declare class Server extends Client {
   private constructor();
-  /** Resolves when the server has ended. */
+  /** Resolves when the server has ended. Asking for it keeps this process running until then. */
   readonly ended: Promise<Ended>;
   /** Ends the server: requests that run get their answers first, for at most ten seconds. May be called again. */
   close(): Promise<void>;

@@ -2,7 +2,7 @@
 // serve() starts `foretoken serve` as a child process, and gives a Client of it that can end it.
 //
 // Contract: the server answers when serve() has resolved. It ends when it is closed, and with this process, however that ends (keeper.js).
-// It does not keep this process running. It is in a session of its own, so Ctrl-C on a terminal reaches this process alone.
+// It does not keep this process running until somebody asks for its end. It is in a session of its own, so Ctrl-C on a terminal reaches this process alone.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { createInterface } from 'node:readline';
@@ -77,10 +77,14 @@ class Process {
     for (const part of [this.child, ...this.child.stdio]) held ? part.ref() : part.unref();
   }
 
-  stop() {
+  wait() {
     this.hold(true);
-    this.child.stdin.end();
     return this.ended;
+  }
+
+  stop() {
+    this.child.stdin.end();
+    return this.wait();
   }
 }
 
@@ -93,9 +97,10 @@ export class Server extends Client {
     started.hold(false);
   }
 
-  // Resolves when the server has ended by itself or was closed, with {code, signal}.
+  // Resolves when the server has ended by itself or was closed, with {code, signal}. Whoever asks waits for it: from then on the server keeps
+  // this process running.
   get ended() {
-    return this.#process.ended;
+    return this.#process.wait();
   }
 
   // Ends the server: requests that run get their answers first, for at most ten seconds. May be called again.
