@@ -7,7 +7,7 @@
 
 For each case `foretoken bench` is started anew --starts times, each time with the default controller and with every fixed length in turn, all of them
 with one seed, which is another one for each start. A figure is the speed-up over plain decoding that one start measured (plain and with drafts in turn, in
-one process; the median of --repeats). The best fixed length is the one with the largest median. A row shows it, the default's median (least-most), and
+one process; the median of --repeats). The best fixed length is the one with the largest median. A row shows it (least-most), the default's median, and
 the default's median and least start as ratios to the best fixed median. As a control, an engine that has the drafter and never drafts is started as often:
 it should show 1.00, and how far its starts scatter is what the machine does, not the controller. --busy N runs N endless loops beside everything. FOLDER
 may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; each draft is accepted with a set probability,
@@ -79,7 +79,7 @@ def measure(a, flags, threads):
     reference = max(1.0, statistics.median(runs[best]))
     default, never = sorted(runs[DEFAULT]), sorted(runs[NEVER])
     return {"never": statistics.median(never), "never_least": never[0], "never_most": never[-1], "best_k": best,
-            "best_fixed": statistics.median(runs[best]), "default": statistics.median(default), "least": default[0],
+            "best_fixed": statistics.median(runs[best]), "best_least": min(runs[best]), "best_most": max(runs[best]), "default": statistics.median(default), "least": default[0],
             "most": default[-1], "median_ratio": statistics.median(default) / reference, "worst_ratio": default[0] / reference,
             "fixed": {str(length): statistics.median(runs[length]) for length in a.lengths}}
 
@@ -126,9 +126,9 @@ def main():
                     rows.append({"case": name, "threads": threads, **row})
                     good = row["median_ratio"] >= MEDIAN and row["worst_ratio"] >= WORST
                     failed |= not good
-                    print("%-26s %d thread%s never %.2f (%.2f-%.2f); best fixed K %d %.2f; default %.2f (%.2f-%.2f); %.3f of it, worst %.3f%s" % (
+                    print("%-26s %d thread%s never %.2f (%.2f-%.2f); best fixed K %d %.2f (%.2f-%.2f); default %.2f (%.2f-%.2f); %.3f of it, worst %.3f%s" % (
                         name, threads, "s" if threads > 1 else " ", row["never"], row["never_least"], row["never_most"], row["best_k"],
-                        row["best_fixed"], row["default"], row["least"], row["most"], row["median_ratio"], row["worst_ratio"],
+                        row["best_fixed"], row["best_least"], row["best_most"], row["default"], row["least"], row["most"], row["median_ratio"], row["worst_ratio"],
                         "" if good else "  BELOW"), flush=True)
     finally:
         for loop in loops:

@@ -30,6 +30,7 @@ class World {
                 .n_drafters = Drafters(),
                 .costs = &costs_}),
         sequences_(static_cast<std::size_t>(scenario.sequences)) {
+    for (Sequence& sequence : sequences_) sequence.missing = s_.prompt;
     if (s_.measured) Measure();
     for (int seq = 0; seq < s_.sequences; ++seq)
       model_.Begin(seq, {.least = 1, .most = kMostDrafts});
@@ -103,6 +104,7 @@ class World {
       if (!sequence.offers.empty()) plan_us += kPlanUs;
       Plan& plan = plans.emplace_back();
       plan.seq = seq, plan.context = kContext, plan.offers = sequence.offers;
+      if (s_.text != Text::kLate) plan.left = kRequestTokens - sequence.tokens;
     }
     if (fixed_ < 0) {
       model_.Choose(plans);
@@ -163,7 +165,7 @@ class World {
                               .context = kContext,
                               .us = us});
     if (sequence.tokens < kRequestTokens || s_.text == Text::kLate) return;
-    sequence.tokens = sequence.missing = 0;
+    sequence.tokens = 0, sequence.missing = s_.prompt;
     model_.Begin(plan.seq, {.least = 1, .most = kMostDrafts});
   }
 
@@ -208,6 +210,17 @@ std::vector<Scenario> Scenarios() {
                      .draft = draft,
                      .accepted = accepted,
                      .engine_rounds = 150});
+  for (const int prompt : {30, 120})
+    for (const double accepted : {0.1, 0.5, 0.8})
+      for (const int rounds : {0, 100})
+        all.push_back(
+            {.name = fmt::format("head, prompt of {}{}", prompt, rounds > 0 ? ", first text" : ""),
+             .pass_us = 170,
+             .row = 0.2,
+             .draft = 0.35,
+             .accepted = accepted,
+             .prompt = prompt,
+             .engine_rounds = rounds});
   for (const double row : {0.05, 0.2})
     for (const double draft : {0.0, 0.1}) {
       all.push_back({.name = "chapters",

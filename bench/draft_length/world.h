@@ -36,6 +36,7 @@ struct Scenario {
   Text text = Text::kSteady;
   int sequences = 1;
   bool portfolio = false;  // a lookup beside the model
+  int prompt = 0;          // tokens that a head must read before its first draft
   double start_error = 1;  // measured at the start over true cost of rows and drafts
   // At the start passes of bad_from to bad_to rows were measured at `bad` times their cost, and
   // drafts at bad_draft times theirs.

@@ -134,15 +134,18 @@ void CostFile::Write(const LearnedCosts& costs) const {
 
 double SlowerThan(const LearnedCosts& kept, const std::vector<PassCost>& measured) {
   std::vector<double> ratios;
+  double of_one_row = 0;
   for (const PassCost& cost : measured)
     for (const auto& pass : kept.passes)
-      if (cost.context == 0 && cost.rows == pass.rows && cost.us.median > 0)
+      if (cost.context == 0 && cost.rows == pass.rows && cost.us.median > 0) {
         ratios.push_back(cost.us.median / pass.us);
+        if (pass.rows == 1) of_one_row = ratios.back();
+      }
   if (ratios.size() < 2) return 0;
   // Where their number is even, the lower one of the middle two: no measurement is too short.
   const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>((ratios.size() - 1) / 2);
   std::nth_element(ratios.begin(), middle, ratios.end());
-  return *middle;
+  return std::max(*middle, of_one_row);
 }
 
 double Believed(double measured_us, double kept_us, double slower) {

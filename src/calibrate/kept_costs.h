@@ -45,7 +45,9 @@ class CostFile {
 };
 
 // How many times as long passes take now as they took when the costs were kept: the median over the
-// rows of both. 0 where fewer than two row counts are in both.
+// rows of both, or that of one row if it is more. Passes of one row were read by far most often, so
+// kept costs of other rows that were read in bad moments must not make one row look cheap. 0 where
+// fewer than two row counts are in both.
 double SlowerThan(const draft_length::LearnedCosts& kept, const std::vector<PassCost>& measured);
 // The time that is believed, where the same work has a measured and a kept one; 0: not known. Work may
 // take longer than it must, but never less, so the kept time bounds the measured one.

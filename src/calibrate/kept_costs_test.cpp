@@ -139,9 +139,19 @@ TEST(SlowerThan, IsTheMedianOfTheRowsOfBoth) {
   const LearnedCosts kept = Costs(100);  // 100, 125 and 150 us
   EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{1, 100}, {2, 125}, {4, 150}})), 1);
   EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{1, 210}, {2, 250}, {4, 3000}})), 2.1);
-  EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{1, 210}, {2, 250}})), 2);
+  EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{2, 250}, {4, 330}})), 2);
   EXPECT_EQ(SlowerThan(kept, Measured({{1, 100}, {3, 125}})), 0);
   EXPECT_EQ(SlowerThan(LearnedCosts(), Measured({{1, 100}, {2, 125}})), 0);
+}
+
+// Passes of two and four rows were read in bad moments before they were kept. They must not make one
+// row look cheaper than it is now, because drafts would look dear then, at every start.
+TEST(SlowerThan, IsNotLessThanThatOfOneRow) {
+  const LearnedCosts kept = {.passes = {{1, 100}, {2, 180}, {4, 260}}, .drafts = {}};
+  const std::vector<PassCost> measured = Measured({{1, 100}, {2, 120}, {4, 150}});
+  const double slower = SlowerThan(kept, measured);
+  EXPECT_DOUBLE_EQ(slower, 1);  // the median of the three is 0.67
+  EXPECT_DOUBLE_EQ(Believed(measured[0].us.median, 100, slower), 100);
 }
 
 TEST(Believed, IsAtMostALittleMoreThanWhatWasKept) {

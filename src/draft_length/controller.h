@@ -37,6 +37,7 @@ struct Offer {
 struct Plan {
   SeqId seq = 0;
   int context = 0;                // positions before its row
+  int left = 1 << 20;             // tokens that its text may still get, this round's among them
   std::span<const Offer> offers;  // empty: it must decode plainly
   // The answer: k drafts of offers[chosen]; k = 0: none.
   int chosen = 0, k = 0;

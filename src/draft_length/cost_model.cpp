@@ -67,11 +67,19 @@ int CostModel::Step(const State& state, int k) const noexcept {
   return next > state.ceiling ? 0 : next - k;
 }
 
-// The time of k drafts for one sequence that drafts alone.
-double CostModel::DraftUs(const Offer& offer, int k) const noexcept {
+// A round's share of the time in which the drafter reads what it has missed. It reads once, and the
+// rounds behind it draft as well.
+double CostModel::ReadUs(const State& state, const Offer& offer) const noexcept {
   if (offer.made) return 0;
-  return costs_.DraftsUs(offer.drafter, k, k) +
-         costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
+  const bool known = looks_[Slot(offer.drafter, offer.evidence)].n >= kFirstLooks;
+  return costs_.CatchUpUs(offer.drafter, offer.missing) /
+         std::min(known ? kCatchUpRounds : kCatchUpRounds / 2, state.rounds_left);
+}
+
+// The time of k drafts for one sequence that drafts alone.
+double CostModel::DraftUs(const State& state, const Offer& offer, int k) const noexcept {
+  if (offer.made) return 0;
+  return costs_.DraftsUs(offer.drafter, k, k) + ReadUs(state, offer);
 }
 
 double CostModel::Rate(const Pass& pass, double tokens, int drafts,
@@ -87,14 +95,14 @@ int CostModel::MostOf(const Pass& pass, const State& state, const Offer& offer) 
   return most < state.least ? 0 : most;
 }
 
-// The best rate of a sequence that drafts alone, and 0 if most < least.
-double CostModel::BestAlone(const Pass& pass, const Offer& offer, const double* s, int least,
-                            int most) const noexcept {
+// The best rate of a sequence that drafts alone, and 0 if `most` is less than its least draft.
+double CostModel::BestAlone(const Pass& pass, const State& state, const Offer& offer,
+                            const double* s, int most) const noexcept {
   double tokens = pass.n_decoding, best = 0;
   for (int k = 1; k <= most; ++k) {
     tokens += s[k - 1];
-    if (k < least || !allowed_[static_cast<std::size_t>(k)]) continue;
-    best = std::max(best, Rate(pass, tokens, k, DraftUs(offer, k)));
+    if (k < state.least || !allowed_[static_cast<std::size_t>(k)]) continue;
+    best = std::max(best, Rate(pass, tokens, k, DraftUs(state, offer, k)));
   }
   return best;
 }
@@ -113,7 +121,7 @@ void CostModel::ChooseOffer(const Pass& pass, Plan& plan) noexcept {
     double s[kMaxDraft];
     const std::size_t slot = Slot(offer.drafter, offer.evidence);
     state.survival[slot].Read(shared_[slot], kFirstGuess, weight, most, s);
-    const double rate = BestAlone(pass, offer, s, state.least, most);
+    const double rate = BestAlone(pass, state, offer, s, most);
     if (rate <= best) continue;
     best = rate;
     plan.chosen = static_cast<int>(i);
@@ -153,8 +161,7 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
     Plan& plan = plans[static_cast<std::size_t>(next)];
     const State& state = At(plan.seq);
     const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
-    if (!offer.made && plan.k == 0)
-      draft_us += costs_.CatchUpUs(offer.drafter, offer.missing) / kCatchUpRounds;
+    if (plan.k == 0) draft_us += ReadUs(state, offer);
     for (int n = Step(state, plan.k); n > 0; --n) {
       // Sequences that draft together share the passes of a drafter.
       const int before = plan.k++;
@@ -196,7 +203,7 @@ bool CostModel::PaysWith(double acceptance, const Pass& pass, const State& state
   double s[kMaxDraft], product = 1;
   for (double& accepted : s) accepted = product *= acceptance;
   const int most = MostOf(pass, state, offer);
-  return BestAlone(pass, offer, s, state.least, most) > pass.least_rate;
+  return BestAlone(pass, state, offer, s, most) > pass.least_rate;
 }
 
 // Drafts that cannot pay by what was measured may have been measured at a bad moment. They are
@@ -210,14 +217,15 @@ bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) 
 }
 
 // A few early rejections say little, and a drafter that is left alone becomes expensive: it must
-// read all that it missed. So its first rounds are made as long as drafts would pay if the next few
-// were accepted, and it has missed less than a pass takes.
+// read all that it missed, the whole prompt at first. So its first rounds are made as long as drafts
+// would pay if the next few were accepted, and it reads no longer than a few passes take.
 bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   const Looks& looks = looks_[Slot(offer.drafter, offer.evidence)];
-  const double hoped = (looks.accepted + kHopedLooks) / (looks.n + kHopedLooks);
+  const double hoped = (looks.accepted + kHopedLooks) / (looks.n + kHopedLooks),
+               passes = std::clamp(kLookShare * state.rounds_left, 1.0, kLookPasses);
   return looks.n < kFirstLooks &&
          (offer.made || costs_.CatchUpUs(offer.drafter, offer.missing) <
-                            costs_.PassUs(pass.n_decoding, pass.context)) &&
+                            passes * costs_.PassUs(pass.n_decoding, pass.context)) &&
          PaysWith(hoped, pass, state, offer);
 }
 
@@ -252,7 +260,7 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
     const int most = MostOf(pass, state, offer);
     if (most == 0 || costs_.CatchUpUs(offer.drafter, offer.missing) > kProbeShare * state.total_us)
       continue;
-    if (BestAlone(pass, offer, always, state.least, most) <= state.best_rate) continue;
+    if (BestAlone(pass, state, offer, always, most) <= state.best_rate) continue;
     plan.chosen = other;
     plan.k = std::max(state.least, Allowed(std::min(2, most)));
     state.probing = true;
@@ -271,7 +279,7 @@ void CostModel::TryLonger(const Pass& pass, Plan& plan) noexcept {
   const double rest_us = costs_.RestUs(),
                read_us = offer.made ? 0 : costs_.CatchUpUs(offer.drafter, offer.missing);
   double tokens = pass.n_decoding + std::accumulate(state.s, state.s + planned, 0.0);
-  const double rate = Rate(pass, tokens, planned, planned > 0 ? DraftUs(offer, planned) : 0);
+  const double rate = Rate(pass, tokens, planned, planned > 0 ? DraftUs(state, offer, planned) : 0);
   double best = std::max(pass.least_rate, rate * (1 + kMargin));
   for (int k = planned + 1; k <= most; ++k) {
     tokens += state.s[k - 1];
@@ -281,7 +289,7 @@ void CostModel::TryLonger(const Pass& pass, Plan& plan) noexcept {
                  least_us = offer.made ? 0 : costs_.LeastDraftsUs(offer.drafter, k, k),
                  us = costs_.PassUs(rows, pass.context) + draft_us + read_us + rest_us,
                  hoped_us = costs_.LeastPassUs(rows, pass.context) + least_us +
-                            read_us / kCatchUpRounds + rest_us;
+                            ReadUs(state, offer) + rest_us;
     if (tokens / hoped_us <= best || us - tokens / rate > kTryShare * untried_us_) continue;
     best = tokens / hoped_us;
     plan.k = k;
@@ -319,8 +327,11 @@ void CostModel::Choose(std::span<Plan> plans) noexcept {
   pass.trusted_rows = costs_.TrustedRows();
   pass.least_rate =
       Rate(pass, pass.n_decoding, 0, 0) * (1 + kMargin + kMarginPerJitter * costs_.Jitter());
-  for (Plan& plan : plans)
-    if (!plan.offers.empty()) ChooseOffer(pass, plan);
+  for (Plan& plan : plans) {
+    if (plan.offers.empty()) continue;
+    At(plan.seq).rounds_left = std::max(1, plan.left / 2);
+    ChooseOffer(pass, plan);
+  }
   pass_sequences_ = pass.n_decoding;
   pass_kind_ = PassKind::kPlain;
   const Referee::Decision decision = referee_.Next(pass.n_decoding);

@@ -48,6 +48,7 @@ class CostModel final : public Controller {
  private:
   struct State {
     int least = 1, ceiling = 0;         // drafts of a round that has any
+    int rounds_left = 1;                // about so many, if its text gets half of what it may get
     int idle_rounds = 0, interval = 0;  // rounds without drafts; rounds before the next probe
     int asleep = 0;                     // rounds in which nothing is planned
     bool probing = false, trying = false, looking = false;
@@ -72,10 +73,11 @@ class CostModel final : public Controller {
   }
   int Allowed(int k) const noexcept;
   int Step(const State& state, int k) const noexcept;
-  double DraftUs(const Offer& offer, int k) const noexcept;
+  double ReadUs(const State& state, const Offer& offer) const noexcept;
+  double DraftUs(const State& state, const Offer& offer, int k) const noexcept;
   double Rate(const Pass& pass, double tokens, int drafts, double draft_us) const noexcept;
   int MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept;
-  double BestAlone(const Pass& pass, const Offer& offer, const double* s, int least,
+  double BestAlone(const Pass& pass, const State& state, const Offer& offer, const double* s,
                    int most) const noexcept;
   int NextToDraft(const Pass& pass, std::span<const Plan> plans) const noexcept;
   void ChooseOffer(const Pass& pass, Plan& plan) noexcept;

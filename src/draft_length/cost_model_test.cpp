@@ -155,6 +155,40 @@ TEST(CostModel, EarlyRejectionsDoNotSilenceAHead) {
   }
 }
 
+// A head reads the prompt before its first draft, which takes two passes here, and each draft brings a
+// tenth. A text of 128 tokens is long enough to find that out.
+TEST(CostModel, AHeadReadsItsPromptWhereTheTextIsLongEnough) {
+  const auto drafted = [](int length) {
+    RoundCosts costs(33, 1);
+    costs.Start(std::vector{PassCost{1, 0, {165, 0, 0}}, PassCost{2, 0, {200, 0, 0}},
+                            PassCost{3, 0, {245, 0, 0}}, PassCost{5, 0, {370, 0, 0}},
+                            PassCost{17, 0, {1200, 0, 0}}});
+    costs.StartDrafter(0, 55, 0, 13, 1.1);
+    CostModel model({.name = "cost-model", .costs = &costs});
+    model.Begin(0, {.most = 16});
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    int rounds = 0, missing = 28;
+    for (int left = length; left > 0;) {
+      const Offer offer{.most = std::min(16, left - 1), .missing = missing};
+      Plan plan{.left = left, .offers = {&offer, 1}};
+      model.Choose({&plan, 1});
+      int accepted = 0;
+      while (accepted < plan.k && uniform(random) < 0.82) ++accepted;
+      rounds += plan.k > 0;
+      left -= 1 + accepted;
+      const double draft = plan.k > 0 ? 13 * missing + 55 * (0.1 + plan.k) : 0;
+      missing = plan.k > 0 ? 0 : missing + 1;
+      model.Observe(
+          0,
+          {.drafted = plan.k, .accepted = accepted, .us = costs.PassUs(1 + plan.k, 0) + draft + 4});
+    }
+    return rounds;
+  };
+  EXPECT_GT(drafted(128), 50);  // none, where what it reads counts in the first sixteen rounds
+  EXPECT_EQ(drafted(12), 0);    // too short to pay for the reading
+}
+
 // Costs of the bundled models with AVX2, where perfect drafts pay little. The first text of an engine
 // is short, so what a new drafter shows must be enough.
 TEST(CostModel, LooksFewTimesAtANewDrafterWhoseDraftsFail) {

@@ -85,6 +85,8 @@ void RoundCosts::RecordPass(int rows, int context, double us,
   const Reading& known = band[static_cast<std::size_t>(rows)];
   const double expected = Estimate(band, rows, context);
   ++passes_;
+  run_ = rows == last_rows_ ? run_ + 1 : 0;
+  last_rows_ = rows;
   if (expected == 0) return Believe(band, rows, {us / level_, 1});
   const double off = Off(us, expected);
   const bool faster = FasterSince(band, rows, off);
@@ -97,8 +99,9 @@ void RoundCosts::RecordPass(int rows, int context, double us,
   if (known.n > 1) MoveLevel(off);
   const double rest = jitter_ / kCalmJitter,
                fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
-               weight = std::max(kRowsShare, fresh) / (1 + rest * rest);
-  Believe(band, rows, {expected * (1 + weight * off), known.n + 1});
+               weight = std::max(kRowsShare, fresh) / (1 + rest * rest) / (1 + run_ / kLongRun),
+               before = known.n > 0 ? known.us : expected;
+  Believe(band, rows, {before + weight * (expected * (1 + off) - before), known.n + 1});
 }
 
 void RoundCosts::Believe(Band& band, int rows, Reading reading) noexcept {
@@ -142,12 +145,29 @@ void RoundCosts::MoveLevel(double off) noexcept {
   jitter_ += kLevelShare * (std::abs(off) - jitter_);
 }
 
+// What was read of these rows, together with what their nearest neighbours were read to take over the
+// curve: as many more readings as the neighbours have, at most kNeighbours.
+double RoundCosts::WithNeighbours(const Band& band, int rows) const noexcept {
+  const auto at = [&band](int r) -> const Reading& { return band[static_cast<std::size_t>(r)]; };
+  const Reading& own = at(rows);
+  int below = rows - 1, above = rows + 1;
+  while (below > 0 && at(below).n == 0) --below;
+  while (above <= seen_rows_ && at(above).n == 0) ++above;
+  if (start_.empty() || below < 1 || above > seen_rows_) return own.us;
+  const int more = std::min({at(below).n - own.n, at(above).n - own.n, kNeighbours});
+  if (more <= 0) return own.us;
+  const double left = at(below).us / Curve(below, 0), right = at(above).us / Curve(above, 0),
+               share = static_cast<double>(rows - below) / (above - below);
+  return (own.n * own.us + more * Curve(rows, 0) * (left + (right - left) * share)) /
+         (own.n + more);
+}
+
 void RoundCosts::Raise(Band& band) noexcept {
   pools_.clear();
   for (int rows = 1; rows <= seen_rows_; ++rows) {
     const Reading& reading = band[static_cast<std::size_t>(rows)];
     if (reading.n == 0) continue;
-    Pool pool{reading.us, static_cast<double>(reading.n), rows};
+    Pool pool{WithNeighbours(band, rows), static_cast<double>(reading.n), rows};
     for (; !pools_.empty() && pools_.back().us > pool.us; pools_.pop_back()) {
       const Pool& other = pools_.back();
       const double weight = pool.weight + other.weight;

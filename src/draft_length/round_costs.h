@@ -6,7 +6,9 @@
 // There is one for each engine. Readings are stored by rows and band of context, relative to the
 // machine's current speed, so a slow minute does not make a pass look expensive later. More rows
 // never cost less: where readings say otherwise, they are averaged, weighted by how often each was
-// made (isotonic regression, by pooling neighbours that disagree). Work may take longer than it
+// made (isotonic regression, by pooling neighbours that disagree). Few readings of a row count weigh
+// little beside many of its neighbours, so one bad reading does not rule a length out. In a long run of
+// passes of equal rows a reading tells of the machine's speed, and hardly of these rows beside others. Work may take longer than it
 // must, but never less: of two passes measured at the start the wider one bounds the narrower one,
 // and a reading of a row count that was not read for long is believed at once if it is far below
 // what was expected, and the next pass of other rows does not show that the machine has become
@@ -119,7 +121,7 @@ class RoundCosts {
   struct Reading {
     double us = 0;  // relative to the machine's speed; 0: no reading
     int n = 0;
-    double monotone = 0;    // us, made monotone in the rows
+    double monotone = 0;    // us with what the neighbours say, made monotone in the rows
     std::int64_t pass = 0;  // the last one that was read
   };
   using Band = std::vector<Reading>;  // [max_rows + 1], by rows
@@ -138,6 +140,7 @@ class RoundCosts {
   double Off(double us, double expected) const noexcept;
   bool ReadLately(const Reading& reading) const noexcept;
   void MoveLevel(double off) noexcept;
+  double WithNeighbours(const Band& band, int rows) const noexcept;
   void Raise(Band& band) noexcept;
   double Estimate(const Band& band, int rows, int context) const noexcept;
 
@@ -149,6 +152,8 @@ class RoundCosts {
   double jitter_ = 0;        // recent mean error of the estimates
   int n_aside_ = 0;          // the last readings that were far off; < 0: below
   int seen_rows_ = 0;        // the most that were read
+  int last_rows_ = 0;        // of the last pass that was read
+  double run_ = 0;           // passes of as many rows in a row before it
   std::int64_t passes_ = 0;  // that were read
   Doubt doubt_;
   std::vector<DrafterCosts> drafters_;

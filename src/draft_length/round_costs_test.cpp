@@ -84,6 +84,18 @@ TEST(RoundCosts, AQuickReadingOfWhatWasOnlyMeasuredAtTheStartIsBelieved) {
   EXPECT_LT(costs.PassUs(3, 0), 160);
 }
 
+// Two rows and four were read often, and their passes cost what the curve says. Three rows were read
+// once, while the machine did something else.
+TEST(RoundCosts, OneBadReadingSaysLittleBesideItsNeighbours) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 180)});
+  for (int i = 0; i < 40; ++i) costs.RecordPass(2, 0, 120), costs.RecordPass(4, 0, 160);
+  costs.RecordPass(3, 0, 280);
+  EXPECT_LT(costs.PassUs(3, 0), 142);  // 155 without the neighbours
+  for (int i = 0; i < 200; ++i) costs.RecordPass(3, 0, 156);
+  EXPECT_NEAR(costs.PassUs(3, 0), 156, 3);  // what was read often counts
+}
+
 // A core's clock may double within a text, in the first pass with drafts for example. Drafts are quicker
 // then, too.
 TEST(RoundCosts, AQuickReadingOnAMachineThatHasBecomeFasterIsNone) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft_length/tuning.h: the tuning constants of the estimators, and what each of them is worth.
 //
-// bench/draft_length/sensitivity plays the cost model on 128 simulated machines and texts, 8,000
+// bench/draft_length/sensitivity plays the cost model on 140 simulated machines and texts, 8,000
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
 // scenarios and in the worst one.
@@ -20,8 +20,8 @@ FORETOKEN_TUNED int kLongestWait = 4096;  // 1/2: -0.02,  -0.8   x2:  0.00,   0.
 // Rounds before the first probe of a sequence that decodes plainly.
 FORETOKEN_TUNED int kFirstInterval = 16;  // 1/2: -0.03,  -2.9   x2: -0.07,  -3.6
 // The first rounds that a new drafter drafts, for each class of evidence, as long as drafts would pay
-// if so many more were accepted. No scenario has heads, which must read all that they missed: for
-// these the rounds matter most (cost_model_test.cpp).
+// if so many more were accepted. They matter most for heads, which must read all that they missed
+// (cost_model_test.cpp).
 FORETOKEN_TUNED int kFirstLooks = 8;     // 1/2: -0.05,  -1.8   x2: -0.06, -10.0
 FORETOKEN_TUNED double kHopedLooks = 5;  // 1/2:  0.00,  -0.8   x2: -0.02,  -0.9
 // The share of all time that probes may take, of a request's own time, and of the time since a
@@ -48,8 +48,13 @@ FORETOKEN_TUNED double kPlanningShare = 0.002;  // 1/2: -0.05,  -3.8   x2: -0.03
 // Drafts must promise a gain of this share, and more where readings scatter.
 FORETOKEN_TUNED double kMargin = 0.01;            // 1/2: -0.08,  -7.4   x2: -0.09,  -3.5
 FORETOKEN_TUNED double kMarginPerJitter = 0.125;  // 1/2: -0.10, -14.6   x2: -0.04,  -2.1
-// Rounds over which the tokens that a drafter must read first are spread.
-FORETOKEN_TUNED int kCatchUpRounds = 16;  // 1/2: -0.03,  -2.1   x2:  0.00,  -0.9
+// The most rounds over which the tokens that a drafter must read first are spread: half of them for a
+// drafter whose first rounds are not over, and half of what is left of the text, if that is less.
+FORETOKEN_TUNED int kCatchUpRounds = 64;  // 1/2: -0.07,  -7.1   x2: -0.03,  -9.6
+// The passes that a new drafter may read before its first rounds, and their share of the rounds that
+// are left, if that is less (but one in any case).
+FORETOKEN_TUNED double kLookPasses = 4;      // 1/2:  0.00,   0.0   x2:  0.00,   0.0
+FORETOKEN_TUNED double kLookShare = 0.0625;  // 1/2:  0.00,   0.0   x2:  0.00,   0.0
 
 // How likely drafts are accepted: the first guess, the weight of a verdict when the next one comes,
 // the weight of a request's own verdicts after a round without drafts, and pseudo-observations.
@@ -75,9 +80,13 @@ FORETOKEN_TUNED int kFirstSuspension = 256;     // 1/2: -0.02,  -0.8   x2:  0.00
 FORETOKEN_TUNED double kLevelShare = 0.15;  // 1/2: -0.04,  -2.0   x2: -0.06,  -2.1
 FORETOKEN_TUNED double kRowsShare = 0.005;  // 1/2: -0.05,  -2.1   x2: -0.21, -27.5
 FORETOKEN_TUNED int kStartCounts = 8;       // 1/2: -0.01,  -7.6   x2: -0.18,  -5.4
-FORETOKEN_TUNED double kCalmJitter = 0.1;   // 1/2: -0.06,  -1.9   x2: -0.06,  -7.1
-FORETOKEN_TUNED double kFarOff = 0.25;      // 1/2:  0.12,  -2.4   x2: -0.43, -28.6
-FORETOKEN_TUNED double kDraftShare = 0.1;   // 1/2: -0.03,  -0.9   x2: -0.03,  -1.6
+// The most readings that neighbours count for beside a row's own; passes of equal rows in a row after
+// which a reading moves their own cost half as much.
+FORETOKEN_TUNED int kNeighbours = 16;      // 1/2: -0.01,  -0.8   x2:  0.00,  -0.3
+FORETOKEN_TUNED double kLongRun = 8;       // 1/2: -0.06,  -2.9   x2:  0.03,  -2.2
+FORETOKEN_TUNED double kCalmJitter = 0.1;  // 1/2: -0.06,  -1.9   x2: -0.06,  -7.1
+FORETOKEN_TUNED double kFarOff = 0.25;     // 1/2:  0.12,  -2.4   x2: -0.43, -28.6
+FORETOKEN_TUNED double kDraftShare = 0.1;  // 1/2: -0.03,  -0.9   x2: -0.03,  -1.6
 
 // The cost of rows beyond the measured ones: a row costs this much more than the last ones did, and
 // this share of a pass on top, which is the least that any row costs; where one point was measured,

@@ -113,6 +113,7 @@ void Drafting::OfferFor(const Round& round, std::size_t i) noexcept {
   }
   choices_.push_back({.seq = planned.seq,
                       .context = s.sampler.position() - 1,
+                      .left = s.emitter.tokens_left(),
                       .offers = std::span(offers_).subspan(first)});
 }
 
