@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of avxvnni/ with AVX-512's coding of the same instruction, so that their code is
-// tested on processors that know only that coding. For stand_in_test.cpp; compiled with flags of
+// The kernels of avxvnni/ with AVX-512's coding of the same instruction, so that their code is
+// tested on processors that know only that coding. For stand_in_test.cpp and attention_test.cpp; compiled with flags of
 // its own.
+#include "kernels/avxvnni/attention.h"
 #include "kernels/avxvnni/vpdpbusd.h"
 
 namespace foretoken::kernels::avxvnni {
@@ -16,5 +17,6 @@ struct DotAvx512Vl {
 }  // namespace
 
 constinit const Kernels kEvexMatmul = ProductsWith<DotAvx512Vl>();
+constinit const Kernels kEvexAttention = AttentionWith<DotAvx512Vl>();
 
 }  // namespace foretoken::kernels::avxvnni

@@ -28,8 +28,8 @@ T Element(const AlignedBytes& block, int i, std::size_t offset = 0) {
 // Dimension d at a slot, read with the layout of tensor/block_layout.h.
 float ReadBack(const AlignedBytes& block, KvType type, bool is_key, int head_dim, int slot, int d) {
   const int i = is_key ? d * kKvBlock + slot : slot * head_dim + d;
-  const int groups = head_dim / 32;
-  const int scale = is_key ? d / 32 * kKvBlock + slot : slot * groups + d / 32;
+  const int byte =
+      is_key ? (d / 4 * kKvBlock + slot) * 4 + d % 4 : (slot / 4 * head_dim + d) * 4 + slot % 4;
   switch (type) {
     case KvType::kF32:
       return Element<float>(block, i);
@@ -41,8 +41,8 @@ float ReadBack(const AlignedBytes& block, KvType type, bool is_key, int head_dim
       break;
   }
   const auto offset = static_cast<std::size_t>(kKvBlock * head_dim);
-  return static_cast<float>(Element<std::int8_t>(block, i)) *
-         tensor::F16ToF32(Element<std::uint16_t>(block, scale, offset));
+  return static_cast<float>(Element<std::int8_t>(block, byte)) *
+         tensor::F16ToF32(Element<std::uint16_t>(block, d / 32 * kKvBlock + slot, offset));
 }
 
 void Store(const Kernels& kernels, KvType type, bool is_key, const float* x, int head_dim, int slot,
@@ -101,18 +101,21 @@ TEST(StoreKv, Q8_0RoundsToEvenAndNeverLeaves127) {
   for (const Isa isa : AvailableIsas()) {
     AlignedBytes block(tensor::KvBlockBytes(KvType::kQ8_0, 32));
     Store(KernelsFor(isa), KvType::kQ8_0, false, x.data(), 32, 0, block);
-    for (int i = 0; i < 7; ++i) EXPECT_EQ(Element<std::int8_t>(block, i), expected[i]) << Name(isa);
+    const auto stored = [&block](int slot, int d) {
+      return Element<std::int8_t>(block, d * 4 + slot);
+    };
+    for (int i = 0; i < 7; ++i) EXPECT_EQ(stored(0, i), expected[i]) << Name(isa);
     // A scale that f16 rounds down to its smallest number would give quotients above 127.
     const std::vector<float> tiny(32, 127 * 0x1.7p-24f);
     Store(KernelsFor(isa), KvType::kQ8_0, false, tiny.data(), 32, 1, block);
-    EXPECT_EQ(Element<std::int8_t>(block, 32), 127) << Name(isa);
+    EXPECT_EQ(stored(1, 0), 127) << Name(isa);
     const std::vector<float> negative(32, -127 * 0x1.7p-24f);
     Store(KernelsFor(isa), KvType::kQ8_0, false, negative.data(), 32, 3, block);
-    EXPECT_EQ(Element<std::int8_t>(block, 96), -127) << Name(isa);
+    EXPECT_EQ(stored(3, 0), -127) << Name(isa);
     // A scale that f16 rounds to zero gives zeros.
     const std::vector<float> tinier(32, -1e-9f);
     Store(KernelsFor(isa), KvType::kQ8_0, false, tinier.data(), 32, 2, block);
-    EXPECT_EQ(Element<std::int8_t>(block, 64), 0) << Name(isa);
+    EXPECT_EQ(stored(2, 0), 0) << Name(isa);
     EXPECT_EQ(ReadBack(block, KvType::kQ8_0, false, 32, 2, 0), 0.0f) << Name(isa);
   }
 }

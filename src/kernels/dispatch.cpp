@@ -99,7 +99,7 @@ constexpr InstructionSet kSets[] = {
 #if defined(__x86_64__)
     {Isa::kNeon, "neon", Isa::kScalar, RunsElsewhere, {}},
     {Isa::kAvx2, "avx2", Isa::kScalar, RunsAvx2, {&avx2::kFunctions, &avx2::kMatmul}},
-    {Isa::kAvxVnni, "avxvnni", Isa::kAvx2, RunsAvxVnni, {&avxvnni::kMatmul}},
+    {Isa::kAvxVnni, "avxvnni", Isa::kAvx2, RunsAvxVnni, {&avxvnni::kMatmul, &avxvnni::kAttention}},
     {Isa::kAvx512, "avx512", Isa::kAvx2, RunsAvx512, {&avx512::kFunctions, &avx512::kMatmul}},
     {Isa::kAmx, "amx", Isa::kAvx512, RunsAmx, {&amx::kMatmul}},
 #else

@@ -107,17 +107,27 @@ struct MatmulArgs {
 // cache blocks of 32 positions in which it sees one. m starts at -inf, l and acc at 0; where there
 // are sinks, m starts at sinks[g] and l at 1:
 //   s[j] = scale * dot_j, dot_j: acc = 0; for d ascending: acc = fma(q[d], k[d][j], acc)
-//          (q8_0: for each 32 d: t likewise over the int8 values as f32;
-//                 acc = fma(t, f32(kscale[d / 32][j]), acc))
+//          keys of q8_0: the query is quantised as by `quantize`, to xq and xd;
+//          acc = 0; for g = d / 32 ascending: isum = sum over its 32 d of xq[d] * int8, exact;
+//          acc = fma(float(isum), (xd[g] * scale) * f32(kscale[g][j]), acc);  s[j] = acc
 //          where soft_cap > 0, then s[j] = CAP(s[j], soft_cap)
-//   m' = max(m, max of s over the visible j);  c = Exp(m - m')
+//   b = max of s over the visible j;  m' = max(m, b);  c = Exp(m - m')
 //   p[j] = Exp(s[j] - m'), and 0 where j is not visible
 //   l = fma(l, c, sum of p), the sum over the 32 elements by lanes
 //   acc[d] = acc[d] * c; for visible j ascending: acc[d] = fma(p[j], v[j][d], acc[d])
-//          (q8_0: v = float(int8) * f32(vscale[j][d / 32]), rounded)
-// Where values_in_keys > 0, the first so many dimensions of a key are the value too: v[j][d] =
-// k[d][j] (q8_0: float(int8) * f32(kscale[d / 32][j]), rounded). Then results have values_in_keys
-// numbers, at out + r * out_stride + g * values_in_keys, v and v_type are not read, and window is 0.
+// Values of q8_0 are weighted in integers, relative to the largest weight of the block:
+//   p[j] = Exp(s[j] - b), and 0 where j is not visible;  h = Exp(b - m')
+//   l = fma(l, c, h * sum of p), the sum by lanes
+//   for each g = d / 32: M = max of f32(vscale[g][j]) over the visible j; i = M > 0 ? 127 / M : 0
+//     w[j] = p[j] * (f32(vscale[g][j]) * i), rounded to nearest even: 0 to 127
+//     isum[d] = sum over the visible j of w[j] * int8, exact
+//     acc[d] = fma(float(isum[d]), h * (M / 127), acc[d] * c)
+// Where a scale, a query or a score is NaN or infinite, xq and w may be anything, and the result
+// shows that it is broken.
+// Where values_in_keys > 0, the first so many dimensions of a key are the value too, in floats:
+// v[j][d] = k[d][j] (q8_0: float(int8) * f32(kscale[d / 32][j]), rounded). Then results have
+// values_in_keys numbers, at out + r * out_stride + g * values_in_keys, v and v_type are not read,
+// and window is 0.
 // At the end out[d] = acc[d] * (1 / l). A position that is not visible never changes a result,
 // whatever it holds. The numbers of blocks in which no row sees a position are not read.
 struct AttentionArgs {
@@ -140,11 +150,11 @@ struct AttentionArgs {
   tensor::KvType k_type, v_type;
   float* scratch;  // AttentionScratchFloats(head_dim) floats of the calling thread
 };
-// Queries that one call works on at a time. The scratch buffer holds
-// [kAttentionQueries][head_dim + 2 * 32 + 16] floats.
+// Queries that one call works on at a time. For each of them the scratch buffer holds an accumulator,
+// 32 weights and, where keys or values are integers, the query and the weights in integers.
 inline constexpr int kAttentionQueries = 16;
 constexpr std::size_t AttentionScratchFloats(int head_dim) {
-  return std::size_t{kAttentionQueries} * static_cast<std::size_t>(head_dim + 2 * 32 + 16);
+  return std::size_t{kAttentionQueries} * static_cast<std::size_t>(2 * head_dim + 2 * 32 + 16);
 }
 
 // A convolution of each column over the newest positions of a text. For each of n_steps positions t

@@ -14,8 +14,8 @@ namespace avx2 {
 extern const Kernels kFunctions, kMatmul;
 }
 namespace avxvnni {
-extern const Kernels kMatmul;
-extern const Kernels kEvexMatmul;  // a stand-in for tests
+extern const Kernels kMatmul, kAttention;
+extern const Kernels kEvexMatmul, kEvexAttention;  // stand-ins for tests
 }  // namespace avxvnni
 namespace avx512 {
 extern const Kernels kFunctions, kMatmul;

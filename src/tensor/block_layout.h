@@ -269,11 +269,13 @@ static_assert(sizeof(TileIQ4_NL) == 288 && sizeof(TileIQ4_XS) == 2240 && sizeof(
 
 // ---- Cache blocks -------------------------------------------------------------------------------
 // A cache block holds the keys or values of one head at 32 consecutive positions: block b of a
-// sequence holds positions [32 b, 32 b + 32). Keys lie transposed, with positions in the lanes:
+// sequence holds positions [32 b, 32 b + 32). Keys lie transposed, with positions in the lanes.
+// In blocks of q8_0 four adjacent bytes are what one integer product adds up: 4 dimensions of a key,
+// or the values of 4 positions. 32 dimensions of a position share a scale.
 //   K  f32, f16, bf16: [head_dim][32]
-//      q8_0: int8 [head_dim][32], then f16 scales [head_dim / 32][32]
+//      q8_0: int8 [head_dim / 4][32][4 dimensions], then f16 scales [head_dim / 32][32]
 //   V  f32, f16, bf16: [32][head_dim]
-//      q8_0: int8 [32][head_dim], then f16 scales [32][head_dim / 32]
+//      q8_0: int8 [32 / 4][head_dim][4 positions], then f16 scales [head_dim / 32][32]
 inline constexpr int kKvBlock = 32;
 
 enum class KvType : std::uint8_t { kF32, kF16, kBF16, kQ8_0 };

@@ -76,11 +76,12 @@ class Counter {
       if (counted.insert(info.tile).second && ProductIsa(Isa::kAvx2, info.tile) == Isa::kAvx2 &&
           (IsQuantised(info.tile) || info.tile == TileType::kF16))
         for (const int n_rows : {1, 4, 8}) CountMatmul(std::string(info.name), info.tile, n_rows);
-    for (const int n_rows : {1, 8}) CountAttention(n_rows);
+    for (const int n_rows : {1, 8}) CountAttention(KvType::kF16, "F16", n_rows);
     CountRowKernels();
     CountRope();
     CountVocabularyKernels();
     for (const int n_steps : {1, 4}) CountRecurrentKernels(n_steps);
+    for (const int n_rows : {1, 8}) CountAttention(KvType::kQ8_0, "Q8_0", n_rows);
   }
 
  private:
@@ -114,9 +115,9 @@ class Counter {
   }
 
   // The rows are the last ones of the sequence, as when drafts are verified.
-  void CountAttention(int n_rows) {
+  void CountAttention(KvType type, const std::string& name, int n_rows) {
     constexpr int kBlocks = (kPositions + tensor::kKvBlock - 1) / tensor::kKvBlock;
-    const std::size_t block_bytes = tensor::KvBlockBytes(KvType::kF16, kHeadDim);
+    const std::size_t block_bytes = tensor::KvBlockBytes(type, kHeadDim);
     const AlignedBytes keys = noise_.Weights(kBlocks * block_bytes),
                        values = noise_.Weights(kBlocks * block_bytes);
     const AlignedBuffer<float> queries = noise_.Values(kMaxRows * kGroup * kHeadDim);
@@ -140,9 +141,10 @@ class Counter {
     args.k_stride = block_bytes;
     args.v = values.data();
     args.v_stride = block_bytes;
-    args.k_type = args.v_type = KvType::kF16;
+    args.k_type = args.v_type = type;
     args.scratch = scratch.data();
-    Count("attention F16, rows " + std::to_string(n_rows), [&] { kernels_.attention(args); });
+    Count("attention " + name + ", rows " + std::to_string(n_rows),
+          [&] { kernels_.attention(args); });
   }
 
   void CountRowKernels() {

@@ -71,13 +71,31 @@ struct Lanes : generic::LaneDefaults {
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
+  // Rows are folded in pairs, whose halves then share a register: i and i + 4 first.
+  template <class Combine>
+  static FORETOKEN_INLINE F FoldRows(const F (&x)[8], Combine combine) {
+    F fours[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i)
+      fours[i] = combine(_mm256_permute2f128_ps(x[i], x[i + 4], 0x20),
+                         _mm256_permute2f128_ps(x[i], x[i + 4], 0x31));
+    const F a = combine(_mm256_shuffle_ps(fours[0], fours[1], 0x44),
+                        _mm256_shuffle_ps(fours[0], fours[1], 0xee));
+    const F b = combine(_mm256_shuffle_ps(fours[2], fours[3], 0x44),
+                        _mm256_shuffle_ps(fours[2], fours[3], 0xee));
+    return combine(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));
+  }
   static std::int32_t LargestOf(I x) {
     __m128i m = _mm_max_epi32(_mm256_castsi256_si128(Raw(x)), _mm256_extracti128_si256(Raw(x), 1));
     m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
     return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
   }
-  static D LowDoubles(F x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-  static D HighDoubles(F x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+  static D LowDoubles(F x) {
+    return _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+  }
+  static D HighDoubles(F x) {
+    return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+  }
   static double FoldSum(D x) {
     const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
@@ -130,22 +148,50 @@ struct Lanes : generic::LaneDefaults {
   static std::uint16_t ToHalf(float x) {
     return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
-  static float FromHalf(std::uint16_t x) { return _cvtsh_ss(x); }
-  static __m128i Load16(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
-  static __m128i Load8(const void* p) { return _mm_loadl_epi64(static_cast<const __m128i*>(p)); }
-  static F LoadHalves(const std::uint16_t* p) { return _mm256_cvtph_ps(Load16(p)); }
+  static float FromHalf(std::uint16_t x) {
+    return _cvtsh_ss(x);
+  }
+  static __m128i Load16(const void* p) {
+    return _mm_loadu_si128(static_cast<const __m128i*>(p));
+  }
+  static __m128i Load8(const void* p) {
+    return _mm_loadl_epi64(static_cast<const __m128i*>(p));
+  }
+  static F LoadHalves(const std::uint16_t* p) {
+    return _mm256_cvtph_ps(Load16(p));
+  }
   static F LoadBfloats(const std::uint16_t* p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(Load16(p)), 16));
   }
-  static I LoadIntegers(const std::uint8_t* p) { return Signed(_mm256_cvtepu8_epi32(Load8(p))); }
+  static I LoadIntegers(const std::uint8_t* p) {
+    return Signed(_mm256_cvtepu8_epi32(Load8(p)));
+  }
   static F LoadUnsigned(const std::uint8_t* p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(Load8(p)));
   }
-  template <int n>
-  static FORETOKEN_INLINE void LoadBytes(const std::int8_t* p, F (&x)[n]) {
-#pragma GCC unroll 8
-    for (int t = 0; t < n; ++t)
-      x[t] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(Load8(p + t * kWidth)));
+
+  // ---- Integer products of attention --------------------------------------------------------------
+  // Keys and queries are signed, so they are multiplied as 16-bit numbers: those of the even bytes,
+  // and those of the odd ones. Weights are at most 127, so two of their products fit 16 bits.
+  static constexpr int kQuadWords = 2, kKeyOffset = 0;
+  struct Keys {
+    __m256i even, odd;
+  };
+  static Keys LoadKeys(const void* p) {
+    const __m256i bytes = _mm256_loadu_si256(static_cast<const __m256i*>(p));
+    return {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
+  }
+  static I AddKeys(I sum, const Keys& k, const std::int32_t* q) {
+    return sum + Signed(_mm256_madd_epi16(k.even, _mm256_set1_epi32(q[0]))) +
+           Signed(_mm256_madd_epi16(k.odd, _mm256_set1_epi32(q[1])));
+  }
+  using Values = __m256i;
+  static Values LoadValues(const void* p) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  }
+  static I AddValues(I sum, Values v, std::int32_t w) {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(w), v);
+    return sum + Signed(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
 
   // ---- Noise ------------------------------------------------------------------------------------

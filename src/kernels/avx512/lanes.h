@@ -70,9 +70,33 @@ struct Lanes : generic::LaneDefaults {
   static float FoldMax(F x) {
     return Half::FoldMax(_mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1)));
   }
-  static std::int32_t LargestOf(I x) { return _mm512_reduce_max_epi32(Raw(x)); }
-  static D LowDoubles(F x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
-  static D HighDoubles(F x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+  // Rows are folded in pairs, whose halves then share a register: i, i + 4, i + 8 and i + 12 first.
+  template <class Combine>
+  static FORETOKEN_INLINE F FoldRows(const F (&x)[16], Combine combine) {
+    F fours[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const F a = combine(_mm512_shuffle_f32x4(x[i], x[i + 4], 0x44),
+                          _mm512_shuffle_f32x4(x[i], x[i + 4], 0xee));
+      const F b = combine(_mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0x44),
+                          _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0xee));
+      fours[i] = combine(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    }
+    const F a = combine(_mm512_shuffle_ps(fours[0], fours[1], 0x44),
+                        _mm512_shuffle_ps(fours[0], fours[1], 0xee));
+    const F b = combine(_mm512_shuffle_ps(fours[2], fours[3], 0x44),
+                        _mm512_shuffle_ps(fours[2], fours[3], 0xee));
+    return combine(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+  }
+  static std::int32_t LargestOf(I x) {
+    return _mm512_reduce_max_epi32(Raw(x));
+  }
+  static D LowDoubles(F x) {
+    return _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+  }
+  static D HighDoubles(F x) {
+    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+  }
   static double FoldSum(D x) {
     return Half::FoldSum(_mm512_castpd512_pd256(x) + _mm512_extractf64x4_pd(x, 1));
   }
@@ -85,7 +109,9 @@ struct Lanes : generic::LaneDefaults {
         _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     return {_mm512_permutex2var_ps(v0, even, v1), _mm512_permutex2var_ps(v0, odd, v1)};
   }
-  static F InPairOrder(F x) { return x; }
+  static F InPairOrder(F x) {
+    return x;
+  }
   static generic::Pairs<Lanes> Zip(const generic::Pairs<Lanes>& x) {
     const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     const __m512i second =
@@ -120,12 +146,18 @@ struct Lanes : generic::LaneDefaults {
   static void StoreLow16(U x, std::uint16_t* p) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(Raw(x)));
   }
-  static std::uint16_t ToHalf(float x) { return Half::ToHalf(x); }
-  static float FromHalf(std::uint16_t x) { return Half::FromHalf(x); }
+  static std::uint16_t ToHalf(float x) {
+    return Half::ToHalf(x);
+  }
+  static float FromHalf(std::uint16_t x) {
+    return Half::FromHalf(x);
+  }
   static __m256i Load32(const void* p) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(p));
   }
-  static F LoadHalves(const std::uint16_t* p) { return _mm512_cvtph_ps(Load32(p)); }
+  static F LoadHalves(const std::uint16_t* p) {
+    return _mm512_cvtph_ps(Load32(p));
+  }
   static F LoadBfloats(const std::uint16_t* p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(Load32(p)), 16));
   }
@@ -135,11 +167,23 @@ struct Lanes : generic::LaneDefaults {
   static F LoadUnsigned(const std::uint8_t* p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(Half::Load16(p)));
   }
-  template <int n>
-  static FORETOKEN_INLINE void LoadBytes(const std::int8_t* p, F (&x)[n]) {
-#pragma GCC unroll 8
-    for (int t = 0; t < n; ++t)
-      x[t] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(Half::Load16(p + t * kWidth)));
+
+  // ---- Integer products of attention --------------------------------------------------------------
+  // vpdpbusd multiplies unsigned by signed bytes, so keys become unsigned by an offset.
+  static constexpr int kQuadWords = 1, kKeyOffset = 128;
+  using Keys = __m512i;
+  static Keys LoadKeys(const void* p) {
+    return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128));
+  }
+  static I AddKeys(I sum, Keys k, const std::int32_t* q) {
+    return Signed(_mm512_dpbusd_epi32(Raw(sum), k, _mm512_set1_epi32(*q)));
+  }
+  using Values = __m512i;
+  static Values LoadValues(const void* p) {
+    return _mm512_loadu_si512(p);
+  }
+  static I AddValues(I sum, Values v, std::int32_t w) {
+    return Signed(_mm512_dpbusd_epi32(Raw(sum), _mm512_set1_epi32(w), v));
   }
 
   // ---- Noise ------------------------------------------------------------------------------------

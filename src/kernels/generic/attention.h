@@ -12,56 +12,20 @@
 #pragma once
 
 #include "kernels/generic/activation.h"
-#include "kernels/generic/cache.h"
+#include "kernels/generic/attention_tile.h"
 #include "kernels/generic/exp.h"
+#include "kernels/generic/integer_attention.h"
 #include "kernels/generic/key_values.h"
 #include "kernels/generic/stored.h"
 
 namespace foretoken::kernels::generic {
 namespace {
 
-constexpr int kQueries = kAttentionQueries;
-static_assert(kQueries == kLanes);
-
-// Up to kQueries queries, in order of rows. Each has an accumulator [head_dim], 32 scores, and the
-// state of the running softmax.
-struct Tile {
-  const AttentionArgs* args;
-  int n;
-  const float* q[kQueries];
-  float* out[kQueries];
-  float sink[kQueries];
-  int length[kQueries];
-  // The query sees positions [hidden, visible) of the present block. Only RunEdgeBlocks sets and
-  // reads `hidden`; it is 0 elsewhere.
-  int hidden[kQueries], visible[kQueries];
-  float *acc, *p;                   // [kQueries, head_dim] or as in KeyValues, [kQueries, 32]
-  float *max, *sum, *factor;        // [kQueries]
-  std::ptrdiff_t k_ahead, v_ahead;  // bytes from this block to the next one of the sequence
-};
-
-// Brings the next block closer while this one is worked on. A block is a page of its own, and the
-// hardware's prefetcher stops at the end of a page. (8 queries of 64 dimensions in f16, the cache
-// in memory, us per 4096 positions without / with: AVX2 200 / 141, AVX-512 164 / 113.)
-template <class L, int kBytes>
-FORETOKEN_INLINE void PrefetchBytes(const std::byte* address) {
-#pragma GCC unroll 8
-  for (int i = 0; i < kBytes; i += 64) L::Prefetch(address + i);
-}
-
-template <class L, int kCount, int kWide>
-FORETOKEN_INLINE void Clear(typename L::F (&sum)[kCount][kWide]) {
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i)
-#pragma GCC unroll 16
-    for (int t = 0; t < kWide; ++t) sum[i][t] = L::All(0.0f);
-}
-
-// sum[i][t] += q[i][d] * k[d][t kWidth ...] for d in [begin, end), in order.
+// sum[i][t] += q[i][d] * k[d][t kWidth ...] for all d in order.
 template <class L, class K, int kCount, int kWide>
 FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, std::ptrdiff_t ahead,
-                                  int begin, int end, typename L::F (&sum)[kCount][kWide]) {
-  for (int d = begin; d < end; ++d) {
+                                  int head_dim, typename L::F (&sum)[kCount][kWide]) {
+  for (int d = 0; d < head_dim; ++d) {
     const std::byte* at = k + d * kSlots * K::kBytes;
     PrefetchBytes<L, kWide * L::kWidth * K::kBytes>(at + ahead);
     typename L::F x[kWide];
@@ -82,21 +46,7 @@ void ScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
   const float* const* q = tile.q + first;
   typename L::F acc[kCount][kWide];
   Clear<L>(acc);
-  if constexpr (!K::kScaled) {
-    AddProducts<L, K>(q, block + j * K::kBytes, tile.k_ahead, 0, head_dim, acc);
-  } else {
-    const std::byte* scales = block + kSlots * head_dim + j * F16::kBytes;
-    for (int d = 0; d < head_dim; d += kGroup, scales += kSlots * F16::kBytes) {
-      typename L::F part[kCount][kWide], scale[kWide];
-      Clear<L>(part);
-      AddProducts<L, K>(q, block + j * K::kBytes, tile.k_ahead, d, d + kGroup, part);
-      F16::Load<L>(scales, scale);
-#pragma GCC unroll 8
-      for (int i = 0; i < kCount; ++i)
-#pragma GCC unroll 16
-        for (int t = 0; t < kWide; ++t) acc[i][t] = L::Fma(part[i][t], scale[t], acc[i][t]);
-    }
-  }
+  AddProducts<L, K>(q, block + j * K::kBytes, tile.k_ahead, head_dim, acc);
   const typename L::F scale = L::All(tile.args->scale);
   float* s = tile.p + first * kSlots + j;
 #pragma GCC unroll 8
@@ -105,36 +55,36 @@ void ScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
     for (int t = 0; t < kWide; ++t) L::Store(scale * acc[i][t], s + i * kSlots + t * L::kWidth);
 }
 
-template <class L, class K, int kCount>
-void Scores(const Tile& tile, int first, const std::byte* block) {
-  constexpr int kFit = L::kAccumulators / kCount / (K::kScaled && L::kSharesAccumulators ? 2 : 1);
-  constexpr int kWide = kFit < kSlots / L::kWidth ? kFit : kSlots / L::kWidth;
-  for (int j = 0; j < kSlots; j += kWide * L::kWidth)
-    ScoresAt<L, K, kCount, kWide>(tile, first, block, j);
-}
+template <class L, class K>
+struct Scores {
+  template <int kCount>
+  static void Run(const Tile& tile, int first, const std::byte* block) {
+    constexpr int kFit = L::kAccumulators / kCount, kMost = kSlots / L::kWidth;
+    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    for (int j = 0; j < kSlots; j += kWide * L::kWidth)
+      ScoresAt<L, K, kCount, kWide>(tile, first, block, j);
+  }
+};
 
-// The largest of the first n of 32 scores.
+// ---- The running softmax --------------------------------------------------------------------------
+// Queries are rows of 32 scores, which are folded to one number for each row. kWidth rows are folded
+// together, so that the numbers come out side by side.
+
+// The largest of the first n of 32 scores, in the lanes of a register.
 template <class L>
-FORETOKEN_INLINE float LargestScore(const float* s, int n) {
+FORETOKEN_INLINE typename L::F LargestScores(const float* s, int n) {
   typename L::F max = L::All(kMinusInf);
 #pragma GCC unroll 8
   for (int j = 0; j < kSlots; j += L::kWidth) {
     const typename L::F seen = L::Select(L::First(n - j), L::Load(s + j), max);
     max = LargerOr<L>(seen, max);
   }
-  return L::FoldMax(max);
+  return max;
 }
 
-// The largest of the scores [begin, end).
+// s[j] becomes Exp(s[j] - max), and 0 from n on. Returns the sum, in the lanes of a register.
 template <class L>
-FORETOKEN_INLINE float LargestScore(float* s, int begin, int end) {
-  for (int j = 0; j < begin; ++j) s[j] = kMinusInf;
-  return LargestScore<L>(s, end);
-}
-
-// s[j] becomes Exp(s[j] - max), and 0 from n on. Returns the sum.
-template <class L>
-FORETOKEN_INLINE float Exponentials(float* s, int n, float max) {
+FORETOKEN_INLINE typename L::F Exponentials(float* s, int n, float max) {
   static_assert(kSlots == 2 * kLanes);
   Sixteen<L> p[2];
 #pragma GCC unroll 2
@@ -150,7 +100,53 @@ FORETOKEN_INLINE float Exponentials(float* s, int n, float max) {
   }
 #pragma GCC unroll 4
   for (int t = 0; t < kRegisters<L>; ++t) p[0].of[t] = p[0].of[t] + p[1].of[t];
-  return FoldSum<L>(p[0]);
+#pragma GCC unroll 4
+  for (int n_left = kRegisters<L> / 2; n_left > 0; n_left /= 2)
+#pragma GCC unroll 4
+    for (int t = 0; t < n_left; ++t) p[0].of[t] = p[0].of[t] + p[0].of[t + n_left];
+  return p[0].of[0];
+}
+
+// largest[i] = the largest score of row i in [first, n), which sees visible(i) of them; -inf for the
+// other rows.
+template <class L, class Visible>
+FORETOKEN_INLINE void LargestOfRows(const float* p, int first, int n, Visible visible,
+                                    float* largest) {
+  for (int begin = 0; begin < kQueries; begin += L::kWidth) {
+    if (begin >= n) {
+      L::Store(L::All(kMinusInf), largest + begin);
+      continue;
+    }
+    typename L::F rows[L::kWidth];
+    for (int t = 0; t < L::kWidth; ++t) {
+      const int i = begin + t;
+      rows[t] =
+          i < first || i >= n ? L::All(kMinusInf) : LargestScores<L>(p + i * kSlots, visible(i));
+    }
+    L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return LargerOr<L>(x, y); }),
+             largest + begin);
+  }
+}
+
+// Scores of the rows in [first, n) become Exp(score - subtracted[i]). sums[i] = their sum; 0 for the
+// other rows.
+template <class L, class Visible>
+FORETOKEN_INLINE void ExponentialsOfRows(float* p, int first, int n, Visible visible,
+                                         const float* subtracted, float* sums) {
+  for (int begin = 0; begin < kQueries; begin += L::kWidth) {
+    if (begin >= n) {
+      L::Store(L::All(0.0f), sums + begin);
+      continue;
+    }
+    typename L::F rows[L::kWidth];
+    for (int t = 0; t < L::kWidth; ++t) {
+      const int i = begin + t;
+      rows[t] = i < first || i >= n ? L::All(0.0f)
+                                    : Exponentials<L>(p + i * kSlots, visible(i), subtracted[i]);
+    }
+    L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return x + y; }),
+             sums + begin);
+  }
 }
 
 // to[i] = Exp(from[i]), 16 of them.
@@ -165,30 +161,38 @@ FORETOKEN_INLINE void ExpOfSixteen(const float* from, float* to) {
 // part of it.
 enum class Sight { kWhole, kBeginning, kPart };
 
-// Scores become p; max, sum and factor (c of the contract) of the queries from `first` on follow.
-// The less the queries may see, the more masks it takes.
+// Scores become p; max, sum, factor (c of the contract) and share of the queries from `first` on
+// follow. The less the queries may see, the more masks it takes. For the other queries the factor
+// becomes Exp(0) = 1, and 0 is added to their sums.
 template <class L, Sight kSight>
 void Softmax(Tile& tile, int first) {
   const auto visible = [&tile](int i) {
     return kSight == Sight::kWhole ? kSlots : tile.visible[i];
   };
-  float sums[kQueries] = {}, change[kQueries] = {};
-  for (int i = first; i < tile.n; ++i) {
-    float* const s = tile.p + i * kSlots;
-    // A hidden score becomes -inf, whose exponential is 0.
-    const float m = kSight == Sight::kPart ? LargestScore<L>(s, tile.hidden[i], visible(i))
-                                           : LargestScore<L>(s, visible(i));
-    const float max = m > tile.max[i] ? m : tile.max[i];
-    change[i] = tile.max[i] - max;
-    tile.max[i] = max;
-  }
-  for (int i = first; i < tile.n; ++i)
-    sums[i] = Exponentials<L>(tile.p + i * kSlots, visible(i), tile.max[i]);
-  // The queries below `first` are done and their sums must stay. Their factor becomes Exp(0) = 1,
-  // and 0 is added.
-  ExpOfSixteen<L>(change, tile.factor);
+  if constexpr (kSight == Sight::kPart)  // the exponential of -inf is 0
+    for (int i = first; i < tile.n; ++i)
+      for (int j = 0; j < tile.hidden[i]; ++j) tile.p[i * kSlots + j] = kMinusInf;
+  const bool own = tile.has_integer_values();
+  float largest[kQueries], subtracted[kQueries], change[kQueries], distance[kQueries];
+  LargestOfRows<L>(tile.p, first, tile.n, visible, largest);
   for (int i = 0; i < kQueries; i += L::kWidth) {
-    const typename L::F c = L::Load(tile.factor + i), added = L::Load(sums + i);
+    const typename L::F before = L::Load(tile.max + i), m = L::Load(largest + i);
+    const typename L::F max = LargerOr<L>(m, before);
+    const auto active = [&](typename L::F x) {
+      return L::Select(L::First(first - i), L::All(0.0f), L::Keep(L::First(tile.n - i), x));
+    };
+    L::Store(active(before - max), change + i);
+    L::Store(active(m - max), distance + i);
+    L::Store(own ? m : max, subtracted + i);
+    L::Store(max, tile.max + i);
+  }
+  float sums[kQueries];
+  ExponentialsOfRows<L>(tile.p, first, tile.n, visible, subtracted, sums);
+  ExpOfSixteen<L>(change, tile.factor);
+  if (own) ExpOfSixteen<L>(distance, tile.share);
+  for (int i = 0; i < kQueries; i += L::kWidth) {
+    const typename L::F c = L::Load(tile.factor + i), sum = L::Load(sums + i);
+    const typename L::F added = own ? L::Load(tile.share + i) * sum : sum;
     L::Store(L::Fma(L::Load(tile.sum + i), c, added), tile.sum + i);
   }
 }
@@ -200,10 +204,9 @@ struct Range {
 };
 
 // x = the values at `from`: kWide registers, or the last 8 dimensions in the lower half of one
-// register (kEight). Where the type is scaled, `scales` are their scales, one for 32 dimensions.
+// register (kEight).
 template <class L, class V, int kWide, bool kEight>
-FORETOKEN_INLINE void LoadValues(const std::byte* from, const std::uint16_t* scales,
-                                 typename L::F (&x)[kWide]) {
+FORETOKEN_INLINE void LoadValues(const std::byte* from, typename L::F (&x)[kWide]) {
   if constexpr (kEight) {
     std::byte padded[L::kWidth * V::kBytes] = {};
     __builtin_memcpy(padded, from, 8 * V::kBytes);
@@ -211,10 +214,6 @@ FORETOKEN_INLINE void LoadValues(const std::byte* from, const std::uint16_t* sca
   } else {
     V::template Load<L>(from, x);
   }
-  if constexpr (V::kScaled)
-#pragma GCC unroll 16
-    for (int t = 0; t < kWide; ++t)
-      x[t] = x[t] * L::All(L::FromHalf(scales[t * L::kWidth / kGroup]));
 }
 
 // Dimensions [d, d + kWide kWidth), or [d, d + 8) where kEight.
@@ -235,13 +234,11 @@ void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, 
     }
   }
   const std::byte* from = block + (range.begin * head_dim + d) * V::kBytes;
-  const auto* scales = reinterpret_cast<const std::uint16_t*>(block + kSlots * head_dim) +
-                       (range.begin * head_dim + d) / kGroup;
   const float* const end = p + range.end;
-  for (p += range.begin; p != end; ++p, from += head_dim * V::kBytes, scales += head_dim / kGroup) {
+  for (p += range.begin; p != end; ++p, from += head_dim * V::kBytes) {
     PrefetchBytes<L, kWide * kWidth * V::kBytes>(from + tile.v_ahead);
     typename L::F x[kWide];
-    LoadValues<L, V, kWide, kEight>(from, scales, x);
+    LoadValues<L, V, kWide, kEight>(from, x);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
       const float w = p[i * kSlots];
@@ -262,8 +259,7 @@ void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, 
 template <class L, class V, int kCount, int kWide>
 void ValuesFrom(const Tile& tile, int first, const std::byte* block, Range range, int d) {
   constexpr int kStep = kWide * L::kWidth;
-  // 32 dimensions of a scaled type share a scale, so less is never left of them.
-  constexpr int kLeast = V::kScaled ? 32 : 8;
+  constexpr int kLeast = 8;  // of which head_dim is a multiple
   const int head_dim = tile.args->head_dim;
   for (; d + kStep <= head_dim; d += kStep)
     ValuesAt<L, V, kCount, kWide>(tile, first, block, range, d);
@@ -274,71 +270,57 @@ void ValuesFrom(const Tile& tile, int first, const std::byte* block, Range range
     ValuesAt<L, V, kCount, 1, true>(tile, first, block, range, d);
 }
 
-template <class L, class V, int kCount>
-void Values(const Tile& tile, int first, const std::byte* block) {
-  constexpr auto fit = [](int count) {
-    return L::kAccumulators / count < 8 ? L::kAccumulators / count : 8;
-  };
-  const int shared = tile.visible[first];  // rows are ascending, so the first one sees least
-  ValuesFrom<L, V, kCount, fit(kCount)>(tile, first, block, {0, shared}, 0);
-  for (int i = first + 1; i < first + kCount; ++i)
-    if (tile.visible[i] > shared)
-      ValuesFrom<L, V, 1, fit(1)>(tile, i, block, {shared, tile.visible[i]}, 0);
-}
+// The registers of values that kCount queries share.
+template <class L, int kCount>
+constexpr int kValueRegisters = L::kAccumulators / kCount < 8 ? L::kAccumulators / kCount : 8;
+
+template <class L, class V>
+struct Values {
+  template <int kCount>
+  static void Run(const Tile& tile, int first, const std::byte* block) {
+    const int shared = tile.visible[first];  // rows are ascending, so the first one sees least
+    ValuesFrom<L, V, kCount, kValueRegisters<L, kCount>>(tile, first, block, {0, shared}, 0);
+    for (int i = first + 1; i < first + kCount; ++i)
+      if (tile.visible[i] > shared)
+        ValuesFrom<L, V, 1, kValueRegisters<L, 1>>(tile, i, block, {shared, tile.visible[i]}, 0);
+  }
+};
 
 // The same where the queries see parts of the block, and where the accumulators are scaled already
 // (`factor` is 1). The queries share the positions that all of them see.
-template <class L, class V, int kCount>
-void PartValues(const Tile& tile, int first, const std::byte* block) {
-  constexpr auto fit = [](int count) {
-    return L::kAccumulators / count < 8 ? L::kAccumulators / count : 8;
-  };
-  const auto alone = [&](int i, Range range) {
-    if (range.begin < range.end) ValuesFrom<L, V, 1, fit(1)>(tile, i, block, range, 0);
-  };
-  // Rows are ascending: the last one's window begins last, and the first one ends first.
-  const Range shared = {tile.hidden[first + kCount - 1], tile.visible[first]};
-  if (shared.begin >= shared.end) {
-    for (int i = first; i < first + kCount; ++i) alone(i, {tile.hidden[i], tile.visible[i]});
-    return;
+template <class L, class V>
+struct PartValues {
+  template <int kCount>
+  static void Run(const Tile& tile, int first, const std::byte* block) {
+    const auto alone = [&](int i, Range range) {
+      if (range.begin < range.end)
+        ValuesFrom<L, V, 1, kValueRegisters<L, 1>>(tile, i, block, range, 0);
+    };
+    // Rows are ascending: the last one's window begins last, and the first one ends first.
+    const Range shared = {tile.hidden[first + kCount - 1], tile.visible[first]};
+    if (shared.begin >= shared.end) {
+      for (int i = first; i < first + kCount; ++i) alone(i, {tile.hidden[i], tile.visible[i]});
+      return;
+    }
+    for (int i = first; i < first + kCount; ++i) alone(i, {tile.hidden[i], shared.begin});
+    ValuesFrom<L, V, kCount, kValueRegisters<L, kCount>>(tile, first, block, shared, 0);
+    for (int i = first; i < first + kCount; ++i) alone(i, {shared.end, tile.visible[i]});
   }
-  for (int i = first; i < first + kCount; ++i) alone(i, {tile.hidden[i], shared.begin});
-  ValuesFrom<L, V, kCount, fit(kCount)>(tile, first, block, shared, 0);
-  for (int i = first; i < first + kCount; ++i) alone(i, {shared.end, tile.visible[i]});
-}
-
-template <class L, class K, int kCount = L::kTogether>
-void AllScores(const Tile& tile, int i, const std::byte* block) {
-  for (; i + kCount <= tile.n; i += kCount) Scores<L, K, kCount>(tile, i, block);
-  if constexpr (kCount > 1)
-    if (i < tile.n) AllScores<L, K, kCount / 2>(tile, i, block);
-}
-
-template <class L, class V, int kCount = L::kTogether>
-void AllValues(const Tile& tile, int i, const std::byte* block) {
-  for (; i + kCount <= tile.n; i += kCount) Values<L, V, kCount>(tile, i, block);
-  if constexpr (kCount > 1)
-    if (i < tile.n) AllValues<L, V, kCount / 2>(tile, i, block);
-}
-
-template <class L, class V, int kCount = L::kTogether>
-void AllPartValues(const Tile& tile, int i, const std::byte* block) {
-  for (; i + kCount <= tile.n; i += kCount) PartValues<L, V, kCount>(tile, i, block);
-  if constexpr (kCount > 1)
-    if (i < tile.n) AllPartValues<L, V, kCount / 2>(tile, i, block);
-}
+};
 
 // The passes over a block, by the types of keys and values.
-using BlockPass = void (*)(const Tile&, int, const std::byte*);
 template <class L>
-constexpr BlockPass kScores[tensor::kKvTypes] = {AllScores<L, F32>, AllScores<L, F16>,
-                                                 AllScores<L, BF16>, AllScores<L, Bytes>};
+constexpr BlockPass kScores[tensor::kKvTypes] = {
+    InGroups<L, Scores<L, F32>>, InGroups<L, Scores<L, F16>>, InGroups<L, Scores<L, BF16>>,
+    InGroups<L, IntegerScores<L>>};
 template <class L>
-constexpr BlockPass kValues[tensor::kKvTypes] = {AllValues<L, F32>, AllValues<L, F16>,
-                                                 AllValues<L, BF16>, AllValues<L, Bytes>};
+constexpr BlockPass kValues[tensor::kKvTypes] = {
+    InGroups<L, Values<L, F32>>, InGroups<L, Values<L, F16>>, InGroups<L, Values<L, BF16>>,
+    AllIntegerValues<L, false>};
 template <class L>
 constexpr BlockPass kPartValues[tensor::kKvTypes] = {
-    AllPartValues<L, F32>, AllPartValues<L, F16>, AllPartValues<L, BF16>, AllPartValues<L, Bytes>};
+    InGroups<L, PartValues<L, F32>>, InGroups<L, PartValues<L, F16>>,
+    InGroups<L, PartValues<L, BF16>>, AllIntegerValues<L, true>};
 
 template <class L, class K>
 void AllKeyValues(const Tile& tile, int first, const std::byte* block) {
@@ -354,7 +336,7 @@ void AllKeyValues(const Tile& tile, int first, const std::byte* block) {
 }
 template <class L>
 constexpr BlockPass kKeyValues[tensor::kKvTypes] = {AllKeyValues<L, F32>, AllKeyValues<L, F16>,
-                                                    AllKeyValues<L, BF16>, AllKeyValues<L, Bytes>};
+                                                    AllKeyValues<L, BF16>, AllKeyValues<L, Quads>};
 template <class L>
 BlockPass ValuesPass(const AttentionArgs& args) {
   return args.values_in_keys > 0 ? kKeyValues<L>[static_cast<int>(args.k_type)]
@@ -367,10 +349,12 @@ void CapScores(const AttentionArgs& args, float* scores, int rows) {
   if (args.soft_cap > 0) SoftCap<L>(scores, rows * kSlots, args.soft_cap);
 }
 
-// The distances from the block at position `begin` to the next one, for the prefetches.
-inline void LookAhead(Tile& tile, int begin) {
+// The distances from the block at position `begin` to the one that is `blocks` further, for the
+// prefetches.
+inline void LookAhead(Tile& tile, int begin, int blocks = 1) {
   const AttentionArgs& args = *tile.args;
-  const int next = begin + kSlots < tile.length[tile.n - 1] ? begin + kSlots : begin;
+  const int ahead = begin + blocks * kSlots;
+  const int next = ahead < tile.length[tile.n - 1] ? ahead : begin;
   const std::ptrdiff_t distance = args.blocks[next / kSlots] - args.blocks[begin / kSlots];
   tile.k_ahead = distance * static_cast<std::ptrdiff_t>(args.k_stride);
   tile.v_ahead = distance * static_cast<std::ptrdiff_t>(args.v_stride);
@@ -384,44 +368,58 @@ inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
   return args.v + args.blocks[block] * static_cast<std::ptrdiff_t>(args.v_stride);
 }
 
+constexpr int kBlocksAhead = 2;
+
 // Few queries leave the running softmax bound by latency: the maximum, the exponentials and the sum
 // of a block each wait for the one before. So as many blocks as the scores have room for go through
 // each stage together. Only the maxima, one comparison a block, and the values follow the order of
 // the blocks.
+// They leave memory little time, too, so it is asked kBlocksAhead blocks ahead.
 // REQUIRES: all queries see all of the blocks [block, block + count); count * tile.n <= kQueries.
 template <class L>
 void RunWholeBlocks(Tile& tile, int block, int count) {
   const AttentionArgs& args = *tile.args;
   const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)], values = ValuesPass<L>(args);
-  float *const p = tile.p, *const factor = tile.factor;
+  float *const p = tile.p, *const factor = tile.factor, *const share = tile.share;
   const int n = tile.n, rows = count * n;
   for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
-    LookAhead(tile, (block + b) * kSlots);
+    LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
     scores(tile, 0, KeysOf(args, block + b));
   }
   CapScores<L>(args, p, rows);
-  float change[kQueries] = {}, max[kQueries] = {}, sums[kQueries];
+  const bool own = tile.has_integer_values();
+  const auto all = [](int) { return kSlots; };
+  float largest[kQueries], change[kQueries] = {}, distance[kQueries] = {}, max[kQueries],
+                           subtracted[kQueries], sums[kQueries];
+  LargestOfRows<L>(p, 0, rows, all, largest);
   for (int r = 0; r < rows; ++r) {
-    const float before = r < n ? tile.max[r] : max[r - n];
-    const float m = LargestScore<L>(p + r * kSlots, kSlots);
+    const float before = r < n ? tile.max[r] : max[r - n], m = largest[r];
     max[r] = m > before ? m : before;
     change[r] = before - max[r];
+    distance[r] = m - max[r];
+    subtracted[r] = own ? m : max[r];
   }
   ExpOfSixteen<L>(change, factor);
-  for (int r = 0; r < rows; ++r) sums[r] = Exponentials<L>(p + r * kSlots, kSlots, max[r]);
+  ExponentialsOfRows<L>(p, 0, rows, all, subtracted, sums);
+  if (own) {
+    ExpOfSixteen<L>(distance, share);
+    for (int r = 0; r < rows; ++r) sums[r] *= share[r];
+  }
   for (int r = 0; r < rows; ++r)
     tile.sum[r % n] = __builtin_fmaf(tile.sum[r % n], factor[r], sums[r]);
   for (int i = 0; i < n; ++i) tile.max[i] = max[rows - n + i];
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
     tile.factor = factor + b * n;
-    LookAhead(tile, (block + b) * kSlots);
+    tile.share = share + b * n;
+    LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
     values(tile, 0, ValuesOf(args, block + b));
   }
   tile.p = p;
   tile.factor = factor;
+  tile.share = share;
 }
 
 // Positions [begin, ...), block by block.
@@ -524,15 +522,36 @@ void RunTile(Tile& tile) {
   WriteResults(tile);
 }
 
+// Divides the scratch buffer.
+template <class L>
+void PlaceTile(Tile& tile) {
+  const int head_dim = tile.args->head_dim, groups = tile.groups();
+  float* at = tile.args->scratch;
+  const auto take = [&at](int floats) {
+    float* const begin = at;
+    at += floats;
+    return begin;
+  };
+  tile.acc = take(kQueries * head_dim);
+  tile.p = take(kQueries * kSlots);
+  tile.max = take(kQueries);
+  tile.sum = take(kQueries);
+  tile.factor = take(kQueries);
+  tile.share = take(kQueries);
+  tile.queries = {
+      .words = reinterpret_cast<std::int32_t*>(take(kQueries * head_dim / kQuad * L::kQuadWords)),
+      .start = reinterpret_cast<std::int32_t*>(take(kQueries * groups)),
+      .scale = take(kQueries * groups)};
+  tile.weights = {.of = reinterpret_cast<std::int8_t*>(take(kQueries * groups * kSlots / 4)),
+                  .unit = take(kQueries * groups),
+                  .ratio = take(groups * (kSlots + 1))};
+}
+
 template <class L>
 void Attention(const AttentionArgs& args) {
   Tile tile;
   tile.args = &args;
-  tile.acc = args.scratch;
-  tile.p = tile.acc + kQueries * args.head_dim;
-  tile.max = tile.p + kQueries * kSlots;
-  tile.sum = tile.max + kQueries;
-  tile.factor = tile.sum + kQueries;
+  PlaceTile<L>(tile);
   const int n_queries = args.n_rows * args.n_group,
             n_values = args.values_in_keys > 0 ? args.values_in_keys : args.head_dim;
   for (int begin = 0; begin < n_queries; begin += kQueries) {
@@ -544,6 +563,7 @@ void Attention(const AttentionArgs& args) {
       tile.length[i] = args.row_len[row];
       if (args.sinks != nullptr) tile.sink[i] = args.sinks[g];
     }
+    if (args.k_type == tensor::KvType::kQ8_0) PackQueries<L>(tile);
     RunTile<L>(tile);
   }
 }

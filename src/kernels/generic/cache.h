@@ -98,20 +98,24 @@ inline std::uint16_t* ScalesOf(void* block, int head_dim) {
 
 template <class L>
 void StoreColumnQ8_0(const float* x, int head_dim, int slot, void* block) {
-  std::int8_t* column = static_cast<std::int8_t*>(block) + slot;
+  std::int8_t* const column = static_cast<std::int8_t*>(block) + slot * 4;
   std::uint16_t* scales = ScalesOf(block, head_dim) + slot;
   for (int d = 0; d < head_dim; d += kGroup) {
     std::int8_t q[kGroup];
     scales[d / kGroup * kSlots] = QuantizeGroup<L>(x + d, q);
-    for (int i = 0; i < kGroup; ++i) column[(d + i) * kSlots] = q[i];
+    for (int i = 0; i < kGroup; i += 4) __builtin_memcpy(column + (d + i) * kSlots, q + i, 4);
   }
 }
 
 template <class L>
 void StoreRowQ8_0(const float* x, int head_dim, int slot, void* block) {
-  std::int8_t* row = static_cast<std::int8_t*>(block) + slot * head_dim;
-  std::uint16_t* scales = ScalesOf(block, head_dim) + slot * (head_dim / kGroup);
-  for (int d = 0; d < head_dim; d += kGroup) scales[d / kGroup] = QuantizeGroup<L>(x + d, row + d);
+  std::int8_t* const row = static_cast<std::int8_t*>(block) + slot / 4 * head_dim * 4 + slot % 4;
+  std::uint16_t* scales = ScalesOf(block, head_dim) + slot;
+  for (int d = 0; d < head_dim; d += kGroup) {
+    std::int8_t q[kGroup];
+    scales[d / kGroup * kSlots] = QuantizeGroup<L>(x + d, q);
+    for (int i = 0; i < kGroup; ++i) row[(d + i) * 4] = q[i];
+  }
 }
 
 }  // namespace

@@ -41,17 +41,25 @@ struct LanesOfBlock {
   }
 };
 
+// Keys of q8_0, four dimensions of a position side by side.
+struct Quads {};
+
 // x[j] = dimension d of the value at position j.
 template <class L, class K>
 FORETOKEN_INLINE void LoadDimension(const std::byte* block, int head_dim, int d, float* x) {
   constexpr int kWide = kSlots / L::kWidth;
   typename L::F value[kWide];
-  K::template Load<L>(block + d * kSlots * K::kBytes, value);
-  if constexpr (K::kScaled) {
+  if constexpr (__is_same(K, Quads)) {
     typename L::F scale[kWide];
     F16::Load<L>(block + kSlots * head_dim + d / kGroup * kSlots * F16::kBytes, scale);
 #pragma GCC unroll 8
-    for (int t = 0; t < kWide; ++t) value[t] = value[t] * scale[t];
+    for (int t = 0; t < kWide; ++t) {
+      typename L::I quads;
+      __builtin_memcpy(&quads, block + (d / 4 * kSlots + t * L::kWidth) * 4, sizeof quads);
+      value[t] = Floats<L>(quads << (24 - 8 * (d % 4)) >> 24) * scale[t];
+    }
+  } else {
+    K::template Load<L>(block + d * kSlots * K::kBytes, value);
   }
 #pragma GCC unroll 8
   for (int t = 0; t < kWide; ++t) L::Store(value[t], x + t * L::kWidth);

@@ -25,9 +25,6 @@ struct Pairs {
 struct LaneDefaults {
   static constexpr int kExpGroups = 1;  // groups of 16 exponentials that are computed together
   static constexpr int kTogether = 4;   // queries of attention that share a key or a value
-  // Whether scores that have two sums each (keys with a scale) use half of the accumulators for one
-  // of them.
-  static constexpr bool kSharesAccumulators = false;
   // Whether attention with few queries takes several blocks through each stage together.
   static constexpr bool kWholeBlocks = false;
   static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop

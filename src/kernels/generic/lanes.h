@@ -28,10 +28,12 @@
 //   Nearest(x)                F to I, to nearest even
 //   FoldSum, FoldMax, LargestOf
 //                             the lanes of one register folded to a number, halves onto halves
+//   FoldRows(x, combine)      each of kWidth registers folded to a number, in lane i that of x[i]
 //   LowDoubles, HighDoubles   the halves of an F as D
-// Four groups of functions serve one file each, which describes them: rope.h (Zip, Unzip,
-// InPairOrder), quantize.h (Pack, StoreBytes, StoreSums), stored.h (LoadHalves, ...) and race.h
-// (Product, Weave). Constants that begin with k say how much work the registers hold.
+// Five groups of functions serve one file each, which describes them: rope.h (Zip, Unzip,
+// InPairOrder), quantize.h (Pack, StoreBytes, StoreSums), stored.h (LoadHalves, ...), race.h
+// (Product, Weave) and integer_attention.h. Other constants that begin with k say how much work the
+// registers hold.
 #pragma once
 
 #include "kernels/generic/lane_basics.h"

@@ -2,8 +2,7 @@
 // kernels/generic/stored.h: the number types of floats in memory, as matrix products and attention
 // read them: n registers of f32 from an address that has no alignment of its own.
 //
-// What L offers for it: LoadHalves(p), LoadBfloats(p): kWidth numbers of 16 bits to F;
-// LoadBytes(p, x): signed bytes to all registers of x.
+// What L offers for it: LoadHalves(p), LoadBfloats(p): kWidth numbers of 16 bits to F.
 #pragma once
 
 #include "kernels/generic/lanes.h"
@@ -15,7 +14,6 @@ template <class StoredType>
 struct StoredAs {
   using Stored = StoredType;
   static constexpr int kBytes = sizeof(Stored);
-  static constexpr bool kScaled = false;  // whether 32 of these numbers share a scale, a half
 };
 
 struct F32 : StoredAs<float> {
@@ -44,14 +42,6 @@ struct BF16 : StoredAs<std::uint16_t> {
 #pragma GCC unroll 16
     for (int t = 0; t < n; ++t)
       x[t] = L::LoadBfloats(static_cast<const std::uint16_t*>(p) + t * L::kWidth);
-  }
-};
-
-struct Bytes : StoredAs<std::int8_t> {
-  static constexpr bool kScaled = true;
-  template <class L, int n>
-  static FORETOKEN_INLINE void Load(const void* p, typename L::F (&x)[n]) {
-    L::LoadBytes(static_cast<const std::int8_t*>(p), x);
   }
 };
 

@@ -74,6 +74,16 @@ struct Lanes : generic::LaneDefaults {
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
   }
   static float FoldMax(F x) { return vmaxvq_f32(x); }
+  template <class Combine>
+  static FORETOKEN_INLINE F FoldRows(const F (&x)[4], Combine combine) {
+    const auto halves = [](F a, F b) {
+      return generic::Pairs<Lanes>{vcombine_f32(vget_low_f32(a), vget_low_f32(b)),
+                                   vcombine_f32(vget_high_f32(a), vget_high_f32(b))};
+    };
+    const auto a = halves(x[0], x[1]), b = halves(x[2], x[3]);
+    const F first = combine(a.a, a.b), second = combine(b.a, b.b);
+    return combine(vuzp1q_f32(first, second), vuzp2q_f32(first, second));
+  }
   static std::int32_t LargestOf(I x) { return vmaxvq_s32(Raw(x)); }
   static D LowDoubles(F x) { return vcvt_f64_f32(vget_low_f32(x)); }
   static D HighDoubles(F x) { return vcvt_high_f64_f32(x); }
@@ -141,15 +151,16 @@ struct Lanes : generic::LaneDefaults {
   static F LoadUnsigned(const std::uint8_t* p) {
     return vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(LoadFour(p)))));
   }
-  // n is even here: 32 dimensions share a scale.
-  template <int n>
-  static FORETOKEN_INLINE void LoadBytes(const std::int8_t* p, F (&x)[n]) {
-#pragma GCC unroll 8
-    for (int t = 0; t + 2 <= n; t += 2) {
-      const int16x8_t words = vmovl_s8(vld1_s8(p + t * kWidth));
-      x[t] = vcvtq_f32_s32(vmovl_s16(vget_low_s16(words)));
-      x[t + 1] = vcvtq_f32_s32(vmovl_high_s16(words));
-    }
+
+  // ---- Integer products of attention --------------------------------------------------------------
+  static constexpr int kQuadWords = 1, kKeyOffset = 0;
+  using Keys = int8x16_t;
+  static Keys LoadKeys(const void* p) { return vld1q_s8(static_cast<const std::int8_t*>(p)); }
+  static I AddKeys(I sum, Keys k, const std::int32_t* q) { return AddValues(sum, k, *q); }
+  using Values = int8x16_t;
+  static Values LoadValues(const void* p) { return LoadKeys(p); }
+  static I AddValues(I sum, Values v, std::int32_t w) {
+    return Signed(vdotq_s32(Raw(sum), v, vreinterpretq_s8_s32(vdupq_n_s32(w))));
   }
 
   // ---- Noise ------------------------------------------------------------------------------------
@@ -164,7 +175,6 @@ struct Lanes : generic::LaneDefaults {
 
   // ---- Attention --------------------------------------------------------------------------------
   static constexpr int kAccumulators = 16;  // registers for the sums of a loop
-  static constexpr bool kSharesAccumulators = true;
 };
 
 }  // namespace

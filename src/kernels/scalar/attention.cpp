@@ -20,42 +20,62 @@ float Load(tensor::KvType type, const std::byte* base, int i) {
     case tensor::KvType::kBF16:
       return BfloatToFloat(reinterpret_cast<const std::uint16_t*>(base)[i]);
     case tensor::KvType::kQ8_0:
-      break;
+      break;  // in integers
   }
-  return static_cast<float>(reinterpret_cast<const std::int8_t*>(base)[i]);
+  return 0.0f;
 }
 
-float LoadScale(const std::byte* block, int head_dim, int i) {
-  return HalfToFloat(reinterpret_cast<const std::uint16_t*>(block + kSlots * head_dim)[i]);
+// The scale of 32 dimensions at a position.
+float LoadScale(const std::byte* block, int head_dim, int group, int j) {
+  return HalfToFloat(
+      reinterpret_cast<const std::uint16_t*>(block + kSlots * head_dim)[group * kSlots + j]);
 }
 
-float Dot(const AttentionArgs& args, const float* q, const std::byte* k, int j) {
+int KeyByte(const std::byte* k, int j, int d) {
+  return reinterpret_cast<const std::int8_t*>(k)[(d / 4 * kSlots + j) * 4 + d % 4];
+}
+int ValueByte(const std::byte* v, int head_dim, int j, int d) {
+  return reinterpret_cast<const std::int8_t*>(v)[(j / 4 * head_dim + d) * 4 + j % 4];
+}
+
+// A query in integers, behind the accumulators in the scratch buffer.
+struct IntegerQuery {
+  std::int8_t* q;      // [head_dim]
+  std::int32_t* sums;  // [head_dim / 32, 2]
+  float* scale;        // [head_dim / 32]
+
+  explicit IntegerQuery(const AttentionArgs& args)
+      : q(reinterpret_cast<std::int8_t*>(args.scratch + args.head_dim)),
+        sums(reinterpret_cast<std::int32_t*>(q + args.head_dim)),
+        scale(reinterpret_cast<float*>(sums + args.head_dim / kGroup * 2)) {}
+
+  void Set(const AttentionArgs& args, const float* x) const {
+    Quantize(x, args.head_dim, 1, args.head_dim, q, scale, sums);
+    for (int g = 0; g < args.head_dim / kGroup; ++g) scale[g] *= args.scale;
+  }
+};
+
+float Score(const AttentionArgs& args, const float* q, const std::byte* k, int j) {
   float acc = 0.0f;
   if (args.k_type != tensor::KvType::kQ8_0) {
     for (int d = 0; d < args.head_dim; ++d)
       acc = __builtin_fmaf(q[d], Load(args.k_type, k, d * kSlots + j), acc);
-    return acc;
+    return args.scale * acc;
   }
-  for (int begin = 0; begin < args.head_dim; begin += kGroup) {
-    float t = 0.0f;
-    for (int d = begin; d < begin + kGroup; ++d)
-      t = __builtin_fmaf(q[d], Load(args.k_type, k, d * kSlots + j), t);
-    acc = __builtin_fmaf(t, LoadScale(k, args.head_dim, begin / kGroup * kSlots + j), acc);
+  const IntegerQuery query(args);
+  for (int g = 0; g < args.head_dim / kGroup; ++g) {
+    std::int32_t sum = 0;
+    for (int d = g * kGroup; d < (g + 1) * kGroup; ++d) sum += query.q[d] * KeyByte(k, j, d);
+    acc = __builtin_fmaf(static_cast<float>(sum),
+                         query.scale[g] * LoadScale(k, args.head_dim, g, j), acc);
   }
   return acc;
 }
 
 // Dimension d of the key at position j, where keys hold the values.
 float ValueInKey(const AttentionArgs& args, const std::byte* k, int j, int d) {
-  const float x = Load(args.k_type, k, d * kSlots + j);
-  if (args.k_type != tensor::KvType::kQ8_0) return x;
-  return x * LoadScale(k, args.head_dim, d / kGroup * kSlots + j);
-}
-
-float Value(const AttentionArgs& args, const std::byte* v, int j, int d) {
-  const float x = Load(args.v_type, v, j * args.head_dim + d);
-  if (args.v_type != tensor::KvType::kQ8_0) return x;
-  return x * LoadScale(v, args.head_dim, (j * args.head_dim + d) / kGroup);
+  if (args.k_type != tensor::KvType::kQ8_0) return Load(args.k_type, k, d * kSlots + j);
+  return static_cast<float>(KeyByte(k, j, d)) * LoadScale(k, args.head_dim, d / kGroup, j);
 }
 
 int ValuesOf(const AttentionArgs& args) {
@@ -66,34 +86,87 @@ struct Running {
   float max = kMinusInf, sum = 0.0f;
 };
 
-// Positions [first, end) of a block.
-void AddBlock(const AttentionArgs& args, const float* q, int block, int first, int end,
-              Running& state, float* acc) {
-  const std::byte* k = args.k + static_cast<std::size_t>(block) * args.k_stride;
-  const std::byte* v = args.v + static_cast<std::size_t>(block) * args.v_stride;
-  float p[kSlots] = {};
-  float max = state.max;
-  for (int j = first; j < end; ++j) {
-    p[j] = args.scale * Dot(args, q, k, j);
-    if (args.soft_cap > 0) SoftCap(p + j, 1, args.soft_cap);
-    max = p[j] > max ? p[j] : max;
-  }
-  float lanes[kLanes] = {};
-  for (int j = first; j < end; ++j) {
-    p[j] = Exp(p[j] - max);
-    lanes[j % kLanes] += p[j];
-  }
-  const float c = Exp(state.max - max);
-  state.max = max;
-  state.sum = __builtin_fmaf(state.sum, c, FoldLanes(lanes));
+// 32 positions of a block, of which a row sees [first, end).
+struct Block {
+  const std::byte *k, *v;
+  int first, end;
+};
+
+// Whether weights become integers too.
+bool HasIntegerValues(const AttentionArgs& args) {
+  return args.values_in_keys == 0 && args.v_type == tensor::KvType::kQ8_0;
+}
+
+// acc = acc * c + the values weighted by p, in floats.
+void AddValues(const AttentionArgs& args, const Block& block, const float* p, float c, float* acc) {
   for (int d = 0; d < ValuesOf(args); ++d) {
     float a = acc[d] * c;
-    if (args.values_in_keys > 0)
-      for (int j = first; j < end; ++j) a = __builtin_fmaf(p[j], ValueInKey(args, k, j, d), a);
-    else
-      for (int j = first; j < end; ++j) a = __builtin_fmaf(p[j], Value(args, v, j, d), a);
+    for (int j = block.first; j < block.end; ++j) {
+      const float value = args.values_in_keys > 0
+                              ? ValueInKey(args, block.k, j, d)
+                              : Load(args.v_type, block.v, j * args.head_dim + d);
+      a = __builtin_fmaf(p[j], value, a);
+    }
     acc[d] = a;
   }
+}
+
+// The largest scale of 32 dimensions among the positions that are seen. NaN is the largest.
+float LargestScale(const AttentionArgs& args, const Block& block, int group) {
+  std::uint32_t largest = 0;
+  for (int j = block.first; j < block.end; ++j) {
+    const std::uint32_t bits = Bits(LoadScale(block.v, args.head_dim, group, j)) & 0x7fffffff;
+    largest = bits > largest ? bits : largest;
+  }
+  return FromBits(largest);
+}
+
+// acc = acc * c + share * the values weighted by p, in integers.
+void AddIntegerValues(const AttentionArgs& args, const Block& block, const float* p, float c,
+                      float share, float* acc) {
+  for (int g = 0; g < args.head_dim / kGroup; ++g) {
+    const float largest = LargestScale(args, block, g);
+    const float inverse = largest > 0.0f ? 127.0f / largest : 0.0f;
+    const float unit = share * (largest / 127.0f);
+    std::int8_t weight[kSlots] = {};
+    for (int j = block.first; j < block.end; ++j) {
+      const float x = p[j] * (LoadScale(block.v, args.head_dim, g, j) * inverse);
+      // Adding 1.5 * 2^23 rounds to an even integer, which the low bits then hold.
+      weight[j] = static_cast<std::int8_t>(Bits(x + 12582912.0f) & 0xff);
+    }
+    for (int d = g * kGroup; d < (g + 1) * kGroup; ++d) {
+      std::int32_t sum = 0;
+      for (int j = block.first; j < block.end; ++j)
+        sum += weight[j] * ValueByte(block.v, args.head_dim, j, d);
+      acc[d] = __builtin_fmaf(static_cast<float>(sum), unit, acc[d] * c);
+    }
+  }
+}
+
+void AddBlock(const AttentionArgs& args, const float* q, const Block& block, Running& state,
+              float* acc) {
+  const bool integers = HasIntegerValues(args);
+  float p[kSlots] = {};
+  float largest = kMinusInf;
+  for (int j = block.first; j < block.end; ++j) {
+    p[j] = Score(args, q, block.k, j);
+    if (args.soft_cap > 0) SoftCap(p + j, 1, args.soft_cap);
+    largest = p[j] > largest ? p[j] : largest;
+  }
+  const float max = largest > state.max ? largest : state.max;
+  const float subtracted = integers ? largest : max;
+  float lanes[kLanes] = {};
+  for (int j = block.first; j < block.end; ++j) {
+    p[j] = Exp(p[j] - subtracted);
+    lanes[j % kLanes] += p[j];
+  }
+  const float c = Exp(state.max - max), share = integers ? Exp(largest - max) : 1.0f;
+  state.max = max;
+  state.sum = __builtin_fmaf(state.sum, c, share * FoldLanes(lanes));
+  if (integers)
+    AddIntegerValues(args, block, p, c, share, acc);
+  else
+    AddValues(args, block, p, c, acc);
 }
 
 }  // namespace
@@ -104,6 +177,7 @@ void Attention(const AttentionArgs& args) {
     for (int g = 0; g < args.n_group; ++g) {
       const float* q = args.q + row * args.q_stride + g * args.head_dim;
       float* out = args.out + row * args.out_stride + g * ValuesOf(args);
+      if (args.k_type == tensor::KvType::kQ8_0) IntegerQuery(args).Set(args, q);
       Running state;
       if (args.sinks != nullptr) state = {.max = args.sinks[g], .sum = 1.0f};
       for (int d = 0; d < ValuesOf(args); ++d) acc[d] = 0.0f;
@@ -111,8 +185,13 @@ void Attention(const AttentionArgs& args) {
       const int seen = args.window > 0 && length > args.window ? length - args.window : 0;
       for (int begin = seen / kSlots * kSlots; begin < length; begin += kSlots) {
         const int first = seen - begin, left = length - begin;
-        AddBlock(args, q, args.blocks[begin / kSlots], first > 0 ? first : 0,
-                 left < kSlots ? left : kSlots, state, acc);
+        const auto id = static_cast<std::size_t>(args.blocks[begin / kSlots]);
+        AddBlock(args, q,
+                 {.k = args.k + id * args.k_stride,
+                  .v = args.v + id * args.v_stride,
+                  .first = first > 0 ? first : 0,
+                  .end = left < kSlots ? left : kSlots},
+                 state, acc);
       }
       const float factor = 1.0f / state.sum;
       for (int d = 0; d < ValuesOf(args); ++d) out[d] = acc[d] * factor;

@@ -33,8 +33,8 @@ void StoreVAs(const float* x, int head_dim, int slot, void* block) {
   for (int d = 0; d < head_dim; ++d) row[d] = Type::From(x[d]);
 }
 
-// 32 values to q[0], q[stride], ...; returns the scale.
-std::uint16_t QuantizeGroup(const float* x, std::int8_t* q, int stride) {
+// Quantises 32 values to q and returns their scale.
+std::uint16_t QuantizeGroup(const float* x, std::int8_t* q) {
   std::uint32_t largest = 0;  // compared as integers, so that NaN is the largest
   for (int i = 0; i < kGroup; ++i) {
     const std::uint32_t magnitude = Bits(x[i]) & 0x7fffffff;
@@ -48,9 +48,13 @@ std::uint16_t QuantizeGroup(const float* x, std::int8_t* q, int stride) {
     ratio = ratio > 127.0f ? 127.0f : ratio;
     ratio = ratio < -127.0f ? -127.0f : ratio;
     // Adding 1.5 * 2^23 rounds to an even integer, which the low bits then hold.
-    q[i * stride] = static_cast<std::int8_t>(Bits(ratio + 12582912.0f) & 0xff);
+    q[i] = static_cast<std::int8_t>(Bits(ratio + 12582912.0f) & 0xff);
   }
   return scale;
+}
+
+std::uint16_t* ScalesOf(void* block, int head_dim) {
+  return reinterpret_cast<std::uint16_t*>(static_cast<std::int8_t*>(block) + kSlots * head_dim);
 }
 
 }  // namespace
@@ -75,19 +79,23 @@ void StoreVBF16(const float* x, int head_dim, int slot, void* block) {
 }
 
 void StoreKQ8_0(const float* x, int head_dim, int slot, void* block) {
-  auto* q = static_cast<std::int8_t*>(block) + slot;
-  auto* scales =
-      reinterpret_cast<std::uint16_t*>(static_cast<std::int8_t*>(block) + kSlots * head_dim) + slot;
-  for (int d = 0; d < head_dim; d += kGroup)
-    scales[d / kGroup * kSlots] = QuantizeGroup(x + d, q + d * kSlots, kSlots);
+  auto* q = static_cast<std::int8_t*>(block);
+  std::uint16_t* scales = ScalesOf(block, head_dim) + slot;
+  for (int d = 0; d < head_dim; d += kGroup) {
+    std::int8_t group[kGroup];
+    scales[d / kGroup * kSlots] = QuantizeGroup(x + d, group);
+    for (int i = 0; i < kGroup; ++i) q[((d + i) / 4 * kSlots + slot) * 4 + i % 4] = group[i];
+  }
 }
 
 void StoreVQ8_0(const float* x, int head_dim, int slot, void* block) {
-  auto* q = static_cast<std::int8_t*>(block) + slot * head_dim;
-  auto* scales =
-      reinterpret_cast<std::uint16_t*>(static_cast<std::int8_t*>(block) + kSlots * head_dim) +
-      slot * (head_dim / kGroup);
-  for (int d = 0; d < head_dim; d += kGroup) scales[d / kGroup] = QuantizeGroup(x + d, q + d, 1);
+  auto* q = static_cast<std::int8_t*>(block);
+  std::uint16_t* scales = ScalesOf(block, head_dim) + slot;
+  for (int d = 0; d < head_dim; d += kGroup) {
+    std::int8_t group[kGroup];
+    scales[d / kGroup * kSlots] = QuantizeGroup(x + d, group);
+    for (int i = 0; i < kGroup; ++i) q[(slot / 4 * head_dim + d + i) * 4 + slot % 4] = group[i];
+  }
 }
 
 }  // namespace foretoken::kernels::scalar

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/generic/integer_attention.h: attention over keys and values of q8_0, whose products are
+// integers. Four bytes of the cache that one integer product adds up lie together (a quad): four
+// dimensions of a key, or the values of four positions. Positions or dimensions are in the lanes, so
+// a register holds kWidth quads; the quad of a query is in all lanes.
+//
+// What L offers for it:
+//   kQuadWords            words that hold four numbers of a query: 1, or 2 of 16-bit numbers
+//   kKeyOffset            what LoadKeys adds to each key
+//   Keys, LoadKeys(p)     quads of keys
+//   AddKeys(sum, k, q)    I sum + the products of k with the words at q, exact
+//   Values, LoadValues(p) quads of values
+//   AddValues(sum, v, w)  I sum + the products of v with the word w of four weights from 0 to 127
+#pragma once
+
+#include "kernels/generic/attention_tile.h"
+#include "kernels/generic/stored.h"
+
+namespace foretoken::kernels::generic {
+namespace {
+
+constexpr int kQuad = 4, kQuadsOfGroup = kGroup / kQuad;
+
+template <class L>
+FORETOKEN_INLINE typename L::I AllWords(std::int32_t x) {
+  return typename L::I{} + x;
+}
+
+template <class L>
+FORETOKEN_INLINE void PackQuad(const std::int8_t* q, std::int32_t* words) {
+  if constexpr (L::kQuadWords == 1) {
+    __builtin_memcpy(words, q, kQuad);
+  } else {  // numbers 0 and 2, then 1 and 3
+    const auto pair = [](std::int32_t low, std::int32_t high) {
+      return static_cast<std::int32_t>((static_cast<std::uint32_t>(low) & 0xffff) |
+                                       static_cast<std::uint32_t>(high) << 16);
+    };
+    words[0] = pair(q[0], q[2]);
+    words[1] = pair(q[1], q[3]);
+  }
+}
+
+// Quantises the queries of a tile.
+template <class L>
+void PackQueries(const Tile& tile) {
+  const int groups = tile.groups();
+  std::int32_t* words = tile.queries.words;
+  for (int i = 0; i < tile.n; ++i)
+    for (int g = 0; g < groups; ++g) {
+      std::int8_t q[kGroup];
+      std::int32_t sums[2];
+      float d;
+      QuantizeBlock<L>(tile.q[i] + g * kGroup, q, &d, sums);
+      tile.queries.scale[i * groups + g] = d * tile.args->scale;
+      tile.queries.start[i * groups + g] = -L::kKeyOffset * sums[1];
+      for (int j = 0; j < kGroup; j += kQuad, words += L::kQuadWords) PackQuad<L>(q + j, words);
+    }
+}
+
+// ---- Scores -------------------------------------------------------------------------------------
+
+// sum[i][t] += the products over 32 dimensions of query i with positions t kWidth ...
+template <class L, int kCount, int kWide>
+FORETOKEN_INLINE void AddKeyQuads(const std::int32_t* words, int stride, const std::byte* k,
+                                  std::ptrdiff_t ahead, typename L::I (&sum)[kCount][kWide]) {
+#pragma GCC unroll 2
+  for (int quad = 0; quad < kQuadsOfGroup; ++quad) {
+    const std::byte* at = k + quad * kSlots * kQuad;
+    PrefetchBytes<L, kWide * L::kWidth * kQuad>(at + ahead);
+    typename L::Keys keys[kWide];
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) keys[t] = L::LoadKeys(at + t * L::kWidth * kQuad);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i)
+#pragma GCC unroll 16
+      for (int t = 0; t < kWide; ++t)
+        sum[i][t] = L::AddKeys(sum[i][t], keys[t], words + i * stride + quad * L::kQuadWords);
+  }
+}
+
+// The scores of positions [j, j + kWide kWidth), group by group.
+template <class L, int kCount, int kWide>
+void IntegerScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
+  const int groups = tile.groups(), stride = groups * kQuadsOfGroup * L::kQuadWords;
+  const std::int32_t* words = tile.queries.words + first * stride;
+  const std::byte* scales = block + kSlots * tile.args->head_dim + j * F16::kBytes;
+  float* const s = tile.p + first * kSlots + j;
+  block += j * kQuad;
+  for (int g = 0; g < groups; ++g) {
+    typename L::I sum[kCount][kWide];
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i)
+#pragma GCC unroll 16
+      for (int t = 0; t < kWide; ++t)
+        sum[i][t] = AllWords<L>(tile.queries.start[(first + i) * groups + g]);
+    AddKeyQuads<L>(words, stride, block, tile.k_ahead, sum);
+    PrefetchBytes<L, kWide * L::kWidth * F16::kBytes>(scales + tile.k_ahead);
+    typename L::F scale[kWide];
+    F16::Load<L>(scales, scale);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const typename L::F of_query = L::All(tile.queries.scale[(first + i) * groups + g]);
+#pragma GCC unroll 16
+      for (int t = 0; t < kWide; ++t) {
+        float* const at = s + i * kSlots + t * L::kWidth;
+        const typename L::F before = g == 0 ? L::All(0.0f) : L::Load(at);
+        L::Store(L::Fma(Floats<L>(sum[i][t]), of_query * scale[t], before), at);
+      }
+    }
+    words += kQuadsOfGroup * L::kQuadWords;
+    block += kGroup * kSlots;
+    scales += kSlots * F16::kBytes;
+  }
+}
+
+template <class L>
+struct IntegerScores {
+  template <int kCount>
+  static void Run(const Tile& tile, int first, const std::byte* block) {
+    constexpr int kFit = L::kAccumulators / kCount, kMost = kSlots / L::kWidth;
+    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    for (int j = 0; j < kSlots; j += kWide * L::kWidth)
+      IntegerScoresAt<L, kCount, kWide>(tile, first, block, j);
+  }
+};
+
+// ---- Values -------------------------------------------------------------------------------------
+
+// The positions [begin, end) of a block that a query sees.
+struct Seen {
+  int begin, end;
+  bool operator==(const Seen&) const = default;
+};
+
+// ratio = scale * (127 / the largest scale that is seen), 0 where nothing is; unit = that one / 127.
+template <class L>
+void RatiosOfScales(const std::byte* block, int head_dim, Seen seen, float* ratio, float* unit) {
+  const std::byte* scales = block + kSlots * head_dim;
+  for (int g = 0; g < head_dim / kGroup; ++g, scales += kSlots * F16::kBytes, ratio += kSlots) {
+    typename L::F x[kBlockRegisters<L>];
+    F16::Load<L>(scales, x);
+    typename L::I largest = {};
+#pragma GCC unroll 8
+    for (int t = 0; t < kBlockRegisters<L>; ++t) {
+      const int at = t * L::kWidth;
+      x[t] = L::Select(L::First(seen.begin - at), L::All(0.0f),
+                       L::Keep(L::First(seen.end - at), x[t]));
+      const typename L::I bits = __builtin_bit_cast(typename L::I, x[t]) & 0x7fffffff;
+      largest = bits > largest ? bits : largest;
+    }
+    const float most = __builtin_bit_cast(float, L::LargestOf(largest));
+    const typename L::F inverse = L::All(most > 0.0f ? 127.0f / most : 0.0f);
+    unit[g] = most / 127.0f;
+#pragma GCC unroll 8
+    for (int t = 0; t < kBlockRegisters<L>; ++t) L::Store(x[t] * inverse, ratio + t * L::kWidth);
+  }
+}
+
+// The weights of a query: p in parts of the largest scale, from 0 to 127.
+template <class L>
+FORETOKEN_INLINE void WeighQuery(const float* p, const float* ratio, int groups, std::int8_t* to) {
+  typename L::F x[kBlockRegisters<L>];
+#pragma GCC unroll 8
+  for (int t = 0; t < kBlockRegisters<L>; ++t) x[t] = L::Load(p + t * L::kWidth);
+  for (int g = 0; g < groups; ++g) {
+    typename L::I v[kBlockRegisters<L>];
+#pragma GCC unroll 8
+    for (int t = 0; t < kBlockRegisters<L>; ++t)
+      v[t] = L::Nearest(x[t] * L::Load(ratio + g * kSlots + t * L::kWidth));
+    L::StoreBytes(L::Pack(v), to + g * kSlots);
+  }
+}
+
+// The weights of the queries from `first` on. Queries that see the same of a block share its ratios.
+template <class L, bool kPart>
+void WeighQueries(const Tile& tile, int first, const std::byte* block) {
+  const int groups = tile.groups();
+  const IntegerWeights& weights = tile.weights;
+  float* const largest = weights.ratio + groups * kSlots;
+  Seen known = {0, 0};
+  for (int i = first; i < tile.n; ++i) {
+    const Seen seen = {kPart ? tile.hidden[i] : 0, tile.visible[i]};
+    if (seen != known) RatiosOfScales<L>(block, tile.args->head_dim, seen, weights.ratio, largest);
+    known = seen;
+    WeighQuery<L>(tile.p + i * kSlots, weights.ratio, groups, weights.of + i * groups * kSlots);
+    for (int g = 0; g < groups; ++g) weights.unit[i * groups + g] = tile.share[i] * largest[g];
+  }
+}
+
+FORETOKEN_INLINE std::int32_t WordAt(const std::int8_t* p) {
+  std::int32_t word;
+  __builtin_memcpy(&word, p, sizeof word);
+  return word;
+}
+
+// Dimensions [d, d + kWide kWidth), which have one scale.
+template <class L, int kCount, int kWide>
+FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::byte* block, int d) {
+  const int head_dim = tile.args->head_dim, groups = tile.groups(), g = d / kGroup;
+  const std::int8_t* weights = tile.weights.of + (first * groups + g) * kSlots;
+  typename L::I sum[kCount][kWide] = {};
+  const std::byte* at = block + d * kQuad;
+#pragma GCC unroll 2
+  for (int quad = 0; quad < kSlots / kQuad; ++quad, at += head_dim * kQuad) {
+    PrefetchBytes<L, kWide * L::kWidth * kQuad>(at + tile.v_ahead);
+    typename L::Values values[kWide];
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) values[t] = L::LoadValues(at + t * L::kWidth * kQuad);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const std::int32_t w = WordAt(weights + i * groups * kSlots + quad * kQuad);
+#pragma GCC unroll 16
+      for (int t = 0; t < kWide; ++t) sum[i][t] = L::AddValues(sum[i][t], values[t], w);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) {
+    const typename L::F c = L::All(tile.factor[first + i]);
+    const typename L::F unit = L::All(tile.weights.unit[(first + i) * groups + g]);
+    float* const acc = tile.acc + (first + i) * head_dim + d;
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) {
+      const typename L::F before = L::Load(acc + t * L::kWidth) * c;
+      L::Store(L::Fma(Floats<L>(sum[i][t]), unit, before), acc + t * L::kWidth);
+    }
+  }
+}
+
+template <class L>
+struct IntegerValues {
+  template <int kCount>
+  static void Run(const Tile& tile, int first, const std::byte* block) {
+    constexpr int kFit = L::kAccumulators / kCount, kMost = kGroup / L::kWidth;
+    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    for (int d = 0; d < tile.args->head_dim; d += kWide * L::kWidth)
+      IntegerValuesAt<L, kCount, kWide>(tile, first, block, d);
+  }
+};
+
+// kPart: the queries see any parts of the block, not its beginning.
+template <class L, bool kPart>
+void AllIntegerValues(const Tile& tile, int first, const std::byte* block) {
+  PrefetchBytes<L, kSlots * F16::kBytes>(block + kSlots * tile.args->head_dim + tile.v_ahead);
+  WeighQueries<L, kPart>(tile, first, block);
+  InGroups<L, IntegerValues<L>>(tile, first, block);
+}
+
+}  // namespace
+}  // namespace foretoken::kernels::generic
