@@ -86,7 +86,8 @@ struct SpeculativeOptions {
   std::optional<int> draft_vocabulary = {};
   std::string draft_vocabulary_sample = {};
   // The number types of the copy that "self" drafts with, for its layers and its output head:
-  // "Q2_K,Q4_K", or one name for both. A matrix that would not become smaller stays as it is. Empty: Q2_K.
+  // "Q2_K,Q4_K", or one name for both. A matrix that would not become smaller stays as it is. Empty:
+  // Q2_K, Q3_K or Q4_K, whichever promises most by what was measured of copies of this model, else Q2_K.
   // Without a method, a model that nothing drafts for gets such a copy while the engine works: if the types
   // are named, or if there is memory for it and drafts of such a copy are likely to pay. "off": it gets none.
   std::string self_draft = {};

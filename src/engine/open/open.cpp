@@ -8,6 +8,7 @@
 #include "base/argument_checks.h"
 #include "base/files/text_file.h"
 #include "base/machine/stack.h"
+#include "calibrate/copy_comparison.h"
 #include "calibrate/initial_costs.h"
 #include "calibrate/recommendation.h"
 #include "draft/custom_drafter.h"
@@ -161,6 +162,8 @@ class EngineOpener {
     FORETOKEN_TRY(drafts_, loader::OpenDraftFiles(
                                options(), {*opened().checkpoint, *opened().tokenizer, target_}));
     opened().draft_checkpoints = std::move(drafts_.checkpoints);
+    if (std::string& types = options().speculative.self_draft; types.empty())
+      types = drafts_.self_draft;
     return {};
   }
 
@@ -282,6 +285,9 @@ class EngineOpener {
     } else {
       impl_->files_.Add(*draft.file, *model->late);
     }
+    if (draft.part.copy && model->late == nullptr) {
+      FORETOKEN_CHECK_OK(CompareCopy(draft, *model->runner));
+    }
     draft::DrafterSettings settings = SettingsOf();
     settings.runner = std::move(model->runner);
     if (draft.part.config.head) settings.head = &*draft.part.config.head;
@@ -307,6 +313,42 @@ class EngineOpener {
     }
     entry.drafter = std::move(drafter);
     impl_->drafters_.Add(std::move(entry));
+    return {};
+  }
+
+  // Once for each model, machine and types, if that is kept. A small model's copy is not made unasked, so
+  // nobody would read it.
+  Status CompareCopy(const loader::DraftPart& draft, model::Runner& copy) {
+    if (memory_.paged ||
+        (options().repack_cache == "auto" && !loader::IsLarge(draft.part.copy_size)))
+      return {};
+    const loader::CopyFile file = loader::CopyFileFor(options());
+    const std::string types = model::NameOf(*draft.part.copy);
+    const auto kept = file.Read();
+    if (!file.keeps() || std::any_of(kept.begin(), kept.end(), [&](const loader::CopyFigure& f) {
+          return f.types == types && f.cost > 0;
+        }))
+      return {};
+    std::vector<std::vector<Token>> beginnings;
+    for (const char* const text : {"The", "How", "import", "1."}) {
+      auto tokens = opened().tokenizer->Encode(text, {.add_special = true});
+      if (!tokens.empty()) beginnings.push_back(std::move(tokens));
+    }
+    bool stopped = false;
+    const auto compared = calibrate::CompareCopy(
+        engine::SubjectOf(opened()), copy, beginnings, opened().end_tokens, [&](double share) {
+          stopped = !loader::Report(options(), memory_, opened().checkpoint->path(),
+                                    {.name = "comparing the copy with the model",
+                                     .done_bytes = static_cast<std::size_t>(1000 * share),
+                                     .total_bytes = 1000});
+          return !stopped;
+        });
+    if (stopped) return Fail(model::LoadingStopped());
+    if (compared)
+      file.Write({.types = types,
+                  .agreed = compared->agreed,
+                  .positions = compared->positions,
+                  .cost = compared->cost});
     return {};
   }
 
