@@ -172,9 +172,10 @@ struct MemoryNeeds {
 
 // How far the loading of a model is.
 struct LoadProgress {
-  std::string what;       // the model's path
-  std::string_view step;  // "planning" in the first call; "repacking", or "reading kept weights"
-  double fraction = 0;    // [0, 1] of the step
+  std::string what;  // the model's path
+  // "planning" in the first call; "repacking", or "reading kept weights"; "comparing the copy with the model"
+  std::string_view step;
+  double fraction = 0;                      // [0, 1] of the step
   std::int64_t bytes = 0, total_bytes = 0;  // of weights
   // What all models of the engine will take, without scratch memory, and how much of that is to be had.
   MemoryNeeds memory = {};

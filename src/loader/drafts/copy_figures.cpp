@@ -95,6 +95,12 @@ std::vector<CopyFigure> CopyFile::Read() const {
   return figures;
 }
 
+int CopyFile::PositionsOf(const std::string& types) const {
+  for (const CopyFigure& figure : Read())
+    if (figure.types == types && figure.cost > 0) return figure.positions;
+  return 0;
+}
+
 void CopyFile::Write(const CopyFigure& figure) const {
   if (!keeps() || !MakeOurFolder(folder_).empty()) return;
   const std::string model = Digits(model_), machine = Digits(machine_);

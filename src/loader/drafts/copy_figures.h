@@ -19,8 +19,8 @@ namespace foretoken::loader {
 
 struct CopyFigure {
   std::string types;  // "Q2_K" (model::NameOf)
-  // In texts of the model's own making: positions, and those of them at which the most probable token of the
-  // copy is the model's.
+  // In texts of the model's own making, or in rounds of temperature 0: positions, and those of them at which
+  // the most probable token of the copy is the model's.
   int agreed = 0, positions = 0;
   // A pass of the copy of one row, in such passes of the model; 0: not known on this machine.
   double cost = 0;
@@ -42,6 +42,8 @@ class CopyFile {
   // One of each types: where this machine has measured none, that of another one, without its cost. Nothing
   // where others than this user can write the file.
   std::vector<CopyFigure> Read() const;
+  // Of a copy in these types that was measured on this machine; 0: there is none.
+  int PositionsOf(const std::string& types) const;
   // A file that cannot be written stays as it is.
   void Write(const CopyFigure& figure) const;
 

@@ -56,6 +56,8 @@ TEST_F(CopyFigures, OfAnotherMachineHaveNoCost) {
   File(1, 2).Write(kThreeBits);
   EXPECT_EQ(File(1, 1).Read(), (std::vector<CopyFigure>{kTwoBits, {"Q3_K", 90, 96, 0}}));
   EXPECT_EQ(File(1, 3).Read().front().cost, 0);
+  EXPECT_EQ(File(1, 2).PositionsOf("Q3_K"), 96);
+  EXPECT_EQ(File(1, 1).PositionsOf("Q3_K"), 0);
 }
 
 TEST_F(CopyFigures, AreBounded) {

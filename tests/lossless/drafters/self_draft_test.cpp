@@ -140,6 +140,45 @@ TEST(SelfDraft, ChoosesItsTypesByWhatWasMeasured) {
   EXPECT_EQ(types(), "Q2_K");
 }
 
+// A copy that is made while the engine works is measured by the rounds of temperature 0.
+TEST(SelfDraft, KeepsWhatRoundsHaveShownOfALateCopy) {
+  const std::string folder = fixtures::TemporaryFolder(),
+                    model = fixtures::WriteTinyModel(folder, {.seed = 98});
+  EngineOptions options = SelfOptions(model);
+  options.repack_cache = folder + "/kept";
+  options.speculative.method.clear();
+  Request request;
+  request.prompt = "once upon a time there was";
+  request.max_new_tokens = 60;
+  request.ignore_eos = true;
+  auto engine = *Engine::Open(options);
+  const auto run = [&](float temperature) {
+    request.sampling.temperature = temperature;
+    std::int64_t rounds = 0;
+    request.seed = 7;
+    EXPECT_TRUE(engine->Generate(request, [&](const RoundEvent& round) {
+      rounds += round.drafter == "self";
+      return true;
+    }));
+    return rounds;
+  };
+  while (run(1) == 0) {
+  }
+  for (std::int64_t rounds = 0; rounds <= 96;) rounds += run(1);
+  engine.reset();
+  const std::string file = folder + "/kept/copies.json";
+  EXPECT_FALSE(std::filesystem::exists(file));
+  engine = *Engine::Open(options);
+  std::int64_t rounds = 0;
+  while (rounds <= 96) rounds += run(0);
+  engine.reset();
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_NE(text.str().find("\"positions\":" + std::to_string(rounds) + ",\"types\":\"Q4_0\""),
+            std::string::npos)
+      << text.str();
+}
+
 TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {
   const std::string folder = fixtures::TemporaryFolder(),
                     model = fixtures::WriteTinyModel(folder, {.seed = 95});
