@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/files/text_file.h"
+#include "foretoken/catalogue.h"
 #include "foretoken/engine.h"
 
 namespace foretoken::cli {
@@ -27,8 +28,12 @@ std::string FileName(const std::string& path) {
 
 std::string DraftFileNames(const EngineSummary& engine) {
   std::string names;
-  for (const DrafterSummary& draft : engine.drafters)
-    names += (names.empty() ? "" : ", ") + FileName(draft.model.path);
+  for (const DrafterSummary& draft : engine.drafters) {
+    const DrafterInfo* const row = FindDrafter(draft.method);
+    names += (names.empty() ? "" : ", ") + (row != nullptr && row->copies_target
+                                                ? "a copy in " + draft.model.type
+                                                : FileName(draft.model.path));
+  }
   return names;
 }
 

@@ -20,7 +20,8 @@ bool StandardInputHoldsText();
 
 // "dir/target.gguf" -> "target.gguf"
 std::string FileName(const std::string& path);
-// The file names of all models and heads that draft, separated by commas.
+// The file names of all models and heads that draft, or the types of a copy of the model, separated by
+// commas.
 std::string DraftFileNames(const EngineSummary& engine);
 
 }  // namespace foretoken::cli

@@ -11,6 +11,8 @@
 #include "cli/input.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
+#include "foretoken/catalogue.h"
+#include "foretoken/tools/model_file.h"
 
 namespace foretoken::cli {
 namespace {
@@ -98,6 +100,18 @@ Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet, bo
   if (details)
     for (const std::string& detail : engine->summary().details) ReportNotice(detail);
   return engine;
+}
+
+Status AskForOwnCopy(EngineOptions& options) {
+  SpeculativeOptions& o = options.speculative;
+  // A profile may recommend something else.
+  if (!o.method.empty() || !o.profile.empty() || !options.DraftFiles().empty() || options.drafter)
+    return {};
+  FORETOKEN_TRY(const FoundDrafters found, FindDrafters(options));
+  for (const FoundDrafters::Drafter& drafter : found.drafters)
+    if (const DrafterInfo* const row = FindDrafter(drafter.method); row && row->copies_target)
+      o.method = drafter.method + ",ngram";
+  return {};
 }
 
 }  // namespace foretoken::cli

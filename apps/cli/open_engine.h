@@ -14,4 +14,9 @@ namespace foretoken::cli {
 [[nodiscard]] Result<std::unique_ptr<Engine>> OpenEngine(EngineOptions options, bool quiet,
                                                          bool logs = false, bool details = false);
 
+// For verbs that examine drafts: a copy of the model that nobody asked for, and that would be made while the
+// engine works, is asked for by name, so that it drafts from the first text on. Errors: those of the model's
+// file.
+[[nodiscard]] Status AskForOwnCopy(EngineOptions& options);
+
 }  // namespace foretoken::cli

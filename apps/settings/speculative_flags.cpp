@@ -98,7 +98,7 @@ std::vector<Row> MethodRows() {
        "the number types of the copy that self drafts with, of its layers and its output head; "
        "off: "
        "no copy is made unasked; "
-       "default Q2_K"},
+       "default: Q2_K, Q3_K or Q4_K, by what was measured of such copies; else Q2_K"},
   };
 }
 

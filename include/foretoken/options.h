@@ -86,7 +86,8 @@ struct SpeculativeOptions {
   std::optional<int> draft_vocabulary = {};
   std::string draft_vocabulary_sample = {};
   // The number types of the copy that "self" drafts with, for its layers and its output head:
-  // "Q2_K,Q4_K", or one name for both. A matrix that would not become smaller stays as it is. Empty: Q2_K.
+  // "Q2_K,Q4_K", or one name for both. A matrix that would not become smaller stays as it is. Empty:
+  // Q2_K, Q3_K or Q4_K, whichever promises most by what was measured of copies of this model, else Q2_K.
   // Without a method, a model that nothing drafts for gets such a copy while the engine works: if the types
   // are named, or if there is memory for it and drafts of such a copy are likely to pay. "off": it gets none.
   std::string self_draft = {};
@@ -171,9 +172,10 @@ struct MemoryNeeds {
 
 // How far the loading of a model is.
 struct LoadProgress {
-  std::string what;       // the model's path
-  std::string_view step;  // "planning" in the first call; "repacking", or "reading kept weights"
-  double fraction = 0;    // [0, 1] of the step
+  std::string what;  // the model's path
+  // "planning" in the first call; "repacking", or "reading kept weights"; "comparing the copy with the model"
+  std::string_view step;
+  double fraction = 0;                      // [0, 1] of the step
   std::int64_t bytes = 0, total_bytes = 0;  // of weights
   // What all models of the engine will take, without scratch memory, and how much of that is to be had.
   MemoryNeeds memory = {};

@@ -22,11 +22,9 @@
 #include <set>
 #include <utility>
 
-#include "base/files/mapped_file.h"
 #include "base/files/text_file.h"
-#include "base/hash.h"
 #include "base/machine/cpus.h"
-#include "formats/huggingface/weight_files.h"
+#include "loader/file_content.h"
 
 namespace foretoken {
 namespace {
@@ -212,24 +210,11 @@ ProfileMachine ProfileMachine::This(std::string isa, int threads) {
 }
 
 Result<ProfileModel> ProfileModel::Of(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::string weights = path;
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {  // its first file stands for all
-    FORETOKEN_TRY(const auto files, formats::huggingface::FindWeightFiles(path));
-    weights = files.paths.front();
-  }
-  FORETOKEN_TRY(const MappedFile file, MappedFile::Open(weights));
-  constexpr std::size_t kPart = 1 << 20;
-  const auto bytes = file.bytes();
-  const std::size_t n = bytes.size(), part = std::min(n, kPart);
-  // A fine-tuned model differs from its base only in its tensors, so those are hashed too.
-  const std::array<std::uint64_t, 3> hashes = {
-      Hash(bytes.first(part)), Hash(bytes.subspan((n - part) / 2, part)), Hash(bytes.last(part))};
-  const fs::path name = fs::path(path).lexically_normal();
+  FORETOKEN_TRY(const loader::FileContent content, loader::ContentOf(path));
+  const auto name = std::filesystem::path(path).lexically_normal();
   return ProfileModel{.file = (name.has_filename() ? name : name.parent_path()).filename().string(),
-                      .bytes = static_cast<std::int64_t>(n),
-                      .hash = HashOf(hashes)};
+                      .bytes = content.bytes,
+                      .hash = content.hash};
 }
 
 Result<Profile> Profile::Load(const std::string& path) {

@@ -23,6 +23,7 @@
 #include "engine/step/verification.h"
 #include "foretoken/engine.h"
 #include "foretoken/verification.h"
+#include "loader/drafts/copy_figures.h"
 #include "loader/drafts/drafter_set.h"
 #include "loader/file_watch.h"
 
@@ -143,6 +144,7 @@ class Engine::Impl {
   void EndAll() noexcept;
   void PublishRecord() noexcept;
   void Notice(std::string_view text) noexcept;
+  void KeepCopyFigure() const;
   std::size_t FillPass(std::span<const Feed> feeds, std::vector<std::size_t>& done,
                        std::vector<std::pair<std::size_t, int>>& row_of);
 
@@ -160,6 +162,8 @@ class Engine::Impl {
   std::optional<engine::Accounting> accounting_;
   std::optional<StepValues> step_;
   calibrate::CostFile kept_costs_;
+  loader::CopyFile copy_file_;  // keeps nothing where there is no copy
+  std::string copy_types_;
   loader::FileWatch files_;  // last, so that its thread, which reads the models, ends first
 };
 

@@ -91,6 +91,11 @@ class Bench(base.Transcript):
         self.assertIs(self.bench("-md", DRAFT, "--temp", "0.8", "--prompts", TWO_KINDS)["identical"], True)
         self.assertIsNone(self.bench("-md", DRAFT, "--temp", "0.8", "--verify", "residual", "-q", "--prompts", TWO_KINDS)["identical"])
 
+    def test_a_copy_of_the_model_is_there_before_the_first_text(self):
+        answer = self.bench("--self-draft", "Q4_0", "--lookahead", "fixed", "--num-speculative-tokens", "2")
+        self.assertEqual(answer["method"], "self,ngram")
+        self.assertGreater(answer["draft_us"]["1"], 0)
+
     def test_plain_decoding_alone(self):
         answer = self.bench("--spec-type", "none", "--prompts", TWO_KINDS)
         self.check_rate(answer["plain"])

@@ -49,10 +49,28 @@ class Certify(base.Transcript):
         self.assertGreater(sum(run["accepted"] for run in answer["runs"]), 0)
 
     def test_every_drafter_is_exact(self):
-        for method in ("standalone", "eagle", "mtp", "ngram"):
+        for method in ("standalone", "eagle", "mtp", "self", "ngram"):
             answer = self.json("certify", *QUICK, "-t", "1", "--ks", "2", "--json", "--spec-type", method, "--prompts",
                                prompts_file("a b a b a b a b", "once once once once"), environment=HEADS)
             self.assertEqual((answer["method"], answer["certificate"]), (method, "exact"))
+            self.assertEqual(list(answer["drafters"]), [method])
+            for count in ("drafted", "accepted"):
+                self.assertEqual(answer["drafters"][method][count], sum(run[count] for run in answer["runs"]))
+
+    def test_a_copy_that_nobody_asked_for_drafts_from_the_first_text_on(self):
+        """Elsewhere it is made while the engine works, and all that is compared might be plain texts."""
+        flags = ("-m", TARGET, "-t", "1", *QUICK, "--self-draft", "Q4_0", "--ks", "2", "--batch", "1")
+        answer = self.json("certify", *flags, "--json")
+        self.assertEqual((answer["certificate"], answer["method"]), ("exact", "self,ngram"))
+        self.assertGreater(answer["drafters"]["self"]["accepted"], 0)
+        text = self.done("certify", *flags).stdout.decode()
+        self.assertIn("drafter   self,ngram: a copy in Q4_0\n", text)
+        self.assertRegex(text, r"(?m)^  self +\d+ +\d+ +\d+\.\d %$")
+
+    def test_drafters_that_drafted_nothing_are_not_certified(self):
+        answer = self.certify(0, "--ks", "1", "--batch", "1", "--spec-type", "standalone,ngram")  # the first one that drafts does
+        self.assertEqual((answer["certificate"], list(answer["drafters"])), ("exact", ["standalone"]))
+        self.assertEqual(answer["not_proved"], ["drafts by ngram: there were none for these prompts"])
 
     def test_texts_that_are_not_the_models_are_found_out(self):
         """The negative control of the comparison: accepting at random changes texts."""

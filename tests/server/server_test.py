@@ -520,6 +520,24 @@ class OwnServers(unittest.TestCase):
         self.assertEqual(status, 400)
         self.assertIn("standalone:absent", json.loads(error)["error"]["message"])
 
+    def test_a_copy_of_the_model_is_a_drafter_like_others(self):
+        server = Server(PROGRAM, "-m", PAIR[1], "-t", "1", "--repack-cache", "off", "--lookahead", "fixed", "--spec-type", "self",
+                        "--self-draft", "Q4_0")
+        self.addCleanup(server.__exit__)
+        listed = server.get("/v1/speculation")
+        self.assertEqual(listed["method"], "self")
+        self.assertIn("self", [row["name"] for row in listed["choices"]["methods"]])
+        for drafts in (listed["draft_models"], server.get("/v1/models")["data"][0]["drafts"]):
+            self.assertEqual([(draft["name"], draft["method"], draft["type"]) for draft in drafts], [("self", "self", "Q4_0")])
+        reply = server.completion(prompt="Once upon a time", max_tokens=30, temperature=0)
+        stats = reply["speculation"]
+        counts = stats["drafters"]["self"]
+        self.assertEqual((counts["drafted"], counts["accepted"]), (stats["drafted"], stats["accepted"]))
+        self.assertGreater(counts["accepted"], 0)
+        self.assertEqual(server.get("/v1/speculation")["drafters"], {"self": counts})
+        for name, value in (("rounds", counts["rounds"]), ("draft_tokens", counts["drafted"]), ("accepted_tokens", counts["accepted"])):
+            self.assertEqual(server.metric(f"spec_decode_drafter_{name}_total", drafter="self"), value)
+
     def test_a_server_of_one_rule_takes_no_other(self):
         server = self.serve("--synthetic-acceptance-rate", "0.5", "--lookahead", "fixed")
         self.assertEqual(server.get("/v1/speculation")["strategies"], [])

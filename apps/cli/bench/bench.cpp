@@ -69,6 +69,7 @@ Result<BenchRuns> RunTexts(Engine& engine, const BenchSettings& settings,
 
 Result<int> RunAll(BenchSettings& settings) {
   FORETOKEN_TRY(std::vector<BenchPrompt> prompts, Prompts(settings));
+  FORETOKEN_CHECK_OK(AskForOwnCopy(settings.generation.engine));
   FORETOKEN_TRY(const std::unique_ptr<Engine> engine,
                 OpenEngine(settings.generation.engine, settings.generation.quiet));
   FORETOKEN_CHECK_OK(ReadSamplingTexts(*engine, settings.generation));

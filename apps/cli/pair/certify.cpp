@@ -170,6 +170,7 @@ Result<int> Certify(CertifySettings settings) {
   EngineOptions options = settings.generation.engine;
   options.max_sequences =
       std::max(settings.batches.back(), settings.stochastic ? kDistributionBatch : 1);
+  FORETOKEN_CHECK_OK(AskForOwnCopy(options));
   FORETOKEN_TRY(const std::unique_ptr<Engine> engine,
                 OpenEngine(options, settings.generation.quiet));
   FORETOKEN_CHECK_OK(CheckDrafter(engine->summary()));

@@ -114,11 +114,24 @@ class Comparer {
     for (std::size_t first = 0; first < n; first += size) {
       std::vector<Request> requests;
       for (std::size_t i = first; i < first + size; ++i) requests.push_back(RequestOf(i % n, k));
-      auto some = engine_.GenerateBatch(requests);
+      auto some = engine_.GenerateBatch(requests, [this](const RoundEvent& round) {
+        Count(round);
+        return true;
+      });
       if (!some) return Fail(std::move(some).error().In(plan_.prompts[first].origin));
       for (Completion& completion : *some) all.push_back(std::move(completion));
     }
     return all;
+  }
+
+  void Count(const RoundEvent& round) {
+    if (round.drafted == 0) return;
+    DrafterCount& count = result_.drafters[std::string(round.drafter)];
+    ++count.rounds;
+    count.drafted += round.drafted;
+    count.accepted += std::count_if(
+        round.events.begin(), round.events.end(),
+        [](const TokenEvent& event) { return event.origin == TokenOrigin::kAccepted; });
   }
 
   Status Compare(int batch, int k) {

@@ -11,6 +11,7 @@
 
 #include "cli/bench/bench_prompts.h"
 #include "foretoken/engine.h"
+#include "foretoken/event_stream.h"
 
 namespace foretoken::cli {
 
@@ -44,6 +45,7 @@ struct Difference {
 
 struct Equality {
   std::vector<EqualityRow> rows;
+  DrafterCounts drafters;  // of all runs, by who drafted
   std::optional<Difference> first;
   // The strategy that verified the texts of temperature 0, and the sampled ones; empty: none were
   // compared.

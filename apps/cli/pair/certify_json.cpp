@@ -88,6 +88,10 @@ std::string CertificationJson(const Certification& c) {
       {"temperature", c.request->sampling.temperature},
       {"seed", c.request->seed},
       {"runs", std::move(rows)}};
+  json["drafters"] = Json::object();
+  for (const auto& [name, count] : c.equality.drafters)
+    json["drafters"][name] = {
+        {"rounds", count.rounds}, {"drafted", count.drafted}, {"accepted", count.accepted}};
   json["first_difference"] = c.equality.first ? DifferenceJson(*c.equality.first) : Json(nullptr);
   json["sampled_left_out"] = c.equality.sampled_left_out;
   json["law"] = c.distribution ? DistributionJson(*c.distribution) : Json(nullptr);

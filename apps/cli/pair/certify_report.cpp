@@ -8,6 +8,7 @@
 
 #include "cli/input.h"
 #include "cli/terminal.h"
+#include "draft/methods.h"
 
 namespace foretoken::cli {
 namespace {
@@ -43,6 +44,30 @@ std::string EqualityTable(const Certification& c) {
   if (!c.equality.sampled_left_out.empty())
     out += fmt::format("  sampled texts were not compared: {}\n", c.equality.sampled_left_out);
   return out;
+}
+
+std::string DrafterTable(const Certification& c) {
+  std::string out =
+      fmt::format("\n  {:<28} {:>8} {:>9} {:>9}\n", "drafts by", "rounds", "drafted", "accepted");
+  for (const auto& [name, count] : c.equality.drafters)
+    out +=
+        fmt::format("  {:<28} {:>8} {:>9} {:>7.1f} %\n", name, count.rounds, count.drafted,
+                    100 * static_cast<double>(count.accepted) / static_cast<double>(count.drafted));
+  return out;
+}
+
+// The drafters that were chosen by name and drafted nothing.
+std::vector<std::string> IdleDrafters(const Certification& c) {
+  std::vector<std::string> idle;
+  for (const std::string_view method : MethodItems(c.engine->method)) {
+    const auto& drafters = c.equality.drafters;
+    const bool drafted = std::any_of(drafters.begin(), drafters.end(), [&](const auto& entry) {
+      return entry.first == method || DrafterOf(entry.first) == method ||
+             DrafterOf(method) == entry.first;
+    });
+    if (!drafted && method != "portfolio") idle.emplace_back(method);
+  }
+  return idle;
 }
 
 std::string TokenText(const Engine& engine, const std::optional<std::int32_t>& token,
@@ -169,6 +194,9 @@ std::vector<std::string> Certification::not_proved() const {
   else if (engine->strategy != "auto" && !Tested(*this, engine->strategy))
     parts.push_back(fmt::format(
         "'{}' itself: at temperature 0 every strategy is greedy; raise --temp", engine->strategy));
+  if (const auto idle = IdleDrafters(*this); equality.drafted() > 0 && !idle.empty())
+    parts.push_back(
+        fmt::format("drafts by {}: there were none for these prompts", fmt::join(idle, ", ")));
   return parts;
 }
 
@@ -186,6 +214,7 @@ const char* Name(Certificate certificate) {
 
 std::string CertificationTables(const Certification& c, const Engine& engine) {
   std::string out = Head(c) + EqualityTable(c);
+  if (!c.equality.drafters.empty()) out += DrafterTable(c);
   if (c.equality.first) out += FirstDifference(*c.equality.first, engine);
   if (c.distribution) out += DistributionTable(c);
   return out + "\n" + Verdict(c);

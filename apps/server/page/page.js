@@ -140,7 +140,7 @@ async function greet() {
 function modelText({ id, meta, draft }) {
   const size = ({ parameters }) => `${compact(parameters)} parameters`;
   const parts = [id, `${meta.architecture}, ${size(meta)}, ${meta.type}`];
-  if (draft) parts.push(`drafts by ${draft.architecture}, ${size(draft)}`);
+  if (draft) parts.push(`drafts by ${draft.architecture}, ${size(draft)}, ${draft.type}`);
   return parts.join(' · ');
 }
 

@@ -8,6 +8,7 @@
 #include "base/argument_checks.h"
 #include "base/files/text_file.h"
 #include "base/machine/stack.h"
+#include "calibrate/copy_comparison.h"
 #include "calibrate/initial_costs.h"
 #include "calibrate/recommendation.h"
 #include "draft/custom_drafter.h"
@@ -30,6 +31,7 @@ namespace {
 constexpr const char* kPairTemplate = "tokenizer.chat_template.rerank";
 constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
 constexpr int kWorthKeeping = 64;       // passes that taught something about costs
+constexpr int kWorthComparing = 96;     // rounds that show how often a copy is right
 
 }  // namespace
 
@@ -161,6 +163,8 @@ class EngineOpener {
     FORETOKEN_TRY(drafts_, loader::OpenDraftFiles(
                                options(), {*opened().checkpoint, *opened().tokenizer, target_}));
     opened().draft_checkpoints = std::move(drafts_.checkpoints);
+    if (std::string& types = options().speculative.self_draft; types.empty())
+      types = drafts_.self_draft;
     return {};
   }
 
@@ -282,6 +286,7 @@ class EngineOpener {
     } else {
       impl_->files_.Add(*draft.file, *model->late);
     }
+    if (draft.part.copy) FORETOKEN_CHECK_OK(CompareCopy(draft, *model));
     draft::DrafterSettings settings = SettingsOf();
     settings.runner = std::move(model->runner);
     if (draft.part.config.head) settings.head = &*draft.part.config.head;
@@ -307,6 +312,41 @@ class EngineOpener {
     }
     entry.drafter = std::move(drafter);
     impl_->drafters_.Add(std::move(entry));
+    return {};
+  }
+
+  // Once for each model, machine and types, if that is kept. A small model's copy is not made unasked, so
+  // nobody would read it. For one that is made while the engine works, its rounds tell.
+  Status CompareCopy(const loader::DraftPart& draft, const loader::LoadedModel& copy) {
+    if (memory_.paged || options().speculative.synthetic_acceptance_rate ||
+        (options().repack_cache == "auto" && !loader::IsLarge(draft.part.copy_size)))
+      return {};
+    impl_->copy_file_ = loader::CopyFileFor(options());
+    impl_->copy_types_ = model::NameOf(*draft.part.copy);
+    const loader::CopyFile& file = impl_->copy_file_;
+    if (copy.late != nullptr || !file.keeps() || file.PositionsOf(impl_->copy_types_) > 0)
+      return {};
+    std::vector<std::vector<Token>> beginnings;
+    for (const char* const text : {"The", "How", "import", "1."}) {
+      auto tokens = opened().tokenizer->Encode(text, {.add_special = true});
+      if (!tokens.empty()) beginnings.push_back(std::move(tokens));
+    }
+    bool stopped = false;
+    const auto compared = calibrate::CompareCopy(
+        engine::SubjectOf(opened()), *copy.runner, beginnings, opened().end_tokens,
+        [&](double share) {
+          stopped = !loader::Report(options(), memory_, opened().checkpoint->path(),
+                                    {.name = "comparing the copy with the model",
+                                     .done_bytes = static_cast<std::size_t>(1000 * share),
+                                     .total_bytes = 1000});
+          return !stopped;
+        });
+    if (stopped) return Fail(model::LoadingStopped());
+    if (compared)
+      file.Write({.types = impl_->copy_types_,
+                  .agreed = compared->agreed,
+                  .positions = compared->positions,
+                  .cost = compared->cost});
     return {};
   }
 
@@ -450,10 +490,31 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) 
 }
 
 Engine::Impl::~Impl() {
-  if (!kept_costs_.keeps() || !estimates_ || estimates_->costs.n_read() < kWorthKeeping) return;
+  if (!estimates_ || !accounting_) return;
   try {
-    kept_costs_.Write(estimates_->costs.Learned());
+    if (kept_costs_.keeps() && estimates_->costs.n_read() >= kWorthKeeping)
+      kept_costs_.Write(estimates_->costs.Learned());
+    KeepCopyFigure();
   } catch (const std::bad_alloc&) {  // the next engine measures alone
+  }
+}
+
+// What rounds have shown of a copy of the model, if that is more than what is known.
+void Engine::Impl::KeepCopyFigure() const {
+  if (!copy_file_.keeps()) return;
+  const draft_length::LearnedCosts costs = estimates_->costs.Learned();
+  if (costs.passes.empty() || costs.passes.front().rows != 1) return;
+  for (int d = 0; d < drafters_.size(); ++d) {
+    const engine::Accounting::FirstDrafts& first = accounting_->first_drafts(d);
+    const double draft_us = costs.drafts[static_cast<std::size_t>(d)].one_us;
+    const bool is_copy = drafters_[d].spec != nullptr && drafters_[d].spec->info.copies_target;
+    if (!is_copy || draft_us <= 0 ||
+        first.rounds <= std::max(kWorthComparing, copy_file_.PositionsOf(copy_types_)))
+      continue;
+    copy_file_.Write({.types = copy_types_,
+                      .agreed = first.accepted,
+                      .positions = first.rounds,
+                      .cost = draft_us / costs.passes.front().us});
   }
 }
 

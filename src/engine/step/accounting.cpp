@@ -10,6 +10,8 @@
 namespace foretoken::engine {
 namespace {
 
+constexpr int kMostFirstDrafts = 1 << 16;  // that are counted
+
 std::size_t BandOf(int rows, bool reads_prompts) {
   constexpr std::array<int, 5> kMost = {1, 2, 4, 8, 16};
   if (reads_prompts) return kRowBandNames.size() - 1;
@@ -102,7 +104,18 @@ void Accounting::CountRound(const DraftedSequence& drafted, double us) noexcept 
   rounds.us += us;
 }
 
+void Accounting::CountFirstDraft(const PassRecord& record, std::size_t i) noexcept {
+  const DraftedSequence& drafted = record.drafts.entries[i];
+  const Sequence& s = record.sequences.At(record.plan.entries[i].seq);
+  if (drafted.length() == 0 || drafted.drafter < 0 || !s.request().sampling.greedy()) return;
+  FirstDrafts& first = first_drafts_[static_cast<std::size_t>(drafted.drafter)];
+  if (first.rounds == kMostFirstDrafts) return;
+  ++first.rounds;
+  first.accepted += record.verdicts.entries[i].verdict.accepted > 0;
+}
+
 void Accounting::TellController(const PassRecord& record, std::size_t i, double us) noexcept {
+  CountFirstDraft(record, i);
   const DraftedSequence& drafted = record.drafts.entries[i];
   const round::Verdict& verdict = record.verdicts.entries[i].verdict;
   const auto other = drafters_.OtherOutput(drafted.drafter, drafted.proposal.tokens,

@@ -23,13 +23,21 @@ class Accounting {
         cache_(cache),
         drafters_(drafters),
         max_logit_rows_(max_logit_rows),
-        prefix_cache_(prefix_cache) {}
+        prefix_cache_(prefix_cache),
+        first_drafts_(static_cast<std::size_t>(drafters.size())) {}
 
   // REQUIRES: a pass that was committed, whose ended sequences are still there.
   void Observe(const PassRecord& record, const PassTimes& times) noexcept;
 
   EngineCounts& counts() { return counts_; }
   const EngineCounts& counts() const { return counts_; }
+  // Rounds of requests of temperature 0 in which this drafter drafted, and those whose first draft was accepted.
+  struct FirstDrafts {
+    int rounds = 0, accepted = 0;
+  };
+  const FirstDrafts& first_drafts(int drafter) const {
+    return first_drafts_[static_cast<std::size_t>(drafter)];
+  }
   std::vector<RowCost> PassCosts() const;
   double PlainStepUs(int requests) const noexcept;
 
@@ -47,6 +55,7 @@ class Accounting {
                  const model::PassResult& result) noexcept;
   void CountPrediction(const PassRecord& record, const PassShape& shape, const PassTimes& times,
                        double rest_us) noexcept;
+  void CountFirstDraft(const PassRecord& record, std::size_t i) noexcept;
   void TellController(const PassRecord& record, std::size_t i, double us) noexcept;
   void LearnCosts(const PassRecord& record, const PassShape& shape,
                   const PassTimes& times) noexcept;
@@ -56,6 +65,7 @@ class Accounting {
   const loader::DrafterSet& drafters_;
   const int max_logit_rows_;
   const bool prefix_cache_;
+  std::vector<FirstDrafts> first_drafts_;  // [drafters]
   EngineCounts counts_;
   int last_context_ = 0;  // of the last pass that decoded
 };

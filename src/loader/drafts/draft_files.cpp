@@ -103,6 +103,8 @@ class DraftFilesOpener {
       if (auto described = draft.found ? Status() : Describe(draft); !described)
         return Fail(std::move(described).error().In(draft.file->path()));
     SetNames();
+    for (const DraftPart& draft : files_.drafts)
+      if (draft.part.copy) files_.self_draft = model::NameOf(*draft.part.copy);
     if (options_.ranks != nullptr)
       for (DraftPart& draft : files_.drafts) options_.ranks->impl().DivideDraft(draft);
     return std::move(files_);
@@ -162,8 +164,8 @@ class DraftFilesOpener {
       if (!spec->info.copies_target) continue;
       DraftPart draft = {.file = &target_.checkpoint, .spec = spec};
       FORETOKEN_CHECK_OK(DescribeCopy(draft));
-      if (o.self_draft.empty() && !CopyPays(draft.part.copy_size)) {
-        if (IsLarge(draft.part.copy_size)) files_.details.push_back(NoGain(draft.part));
+      if (o.self_draft.empty() && !Pays(draft.offer)) {
+        if (IsLarge(draft.part.copy_size)) files_.details.push_back(NoGain(draft.offer));
         continue;
       }
       if (std::string why = WhyNoRoom(draft, options_, target_); !why.empty()) {
@@ -182,14 +184,13 @@ class DraftFilesOpener {
     return {};
   }
 
-  std::string NoGain(const ModelPart& copy) const {
+  static std::string NoGain(const CopyOffer& copy) {
     return fmt::format(
-        "drafts: no copy of the model in {0}: its passes would read {1:.2f} of the model's bytes, "
-        "and its "
-        "drafts bring about {2:.2f} times plain decoding if 0.85 of them were accepted "
+        "drafts: no copy of the model in {0}: its passes would cost {1:.2f} of the model's, and "
+        "its "
+        "drafts bring about {2:.2f} times plain decoding if {3:.2f} of them were accepted "
         "(SpeculativeOptions::self_draft {0} makes it, foretoken tune measures it)",
-        SelfDraftOf(options_.speculative), copy.copy_size.reduced_share(),
-        GainOfCopy(copy.copy_size));
+        model::NameOf(copy.types), copy.cost, GainOf(copy), copy.accepted);
   }
 
   // Adds it, if it fits.
@@ -268,18 +269,34 @@ class DraftFilesOpener {
     draft.part = target_.part;
     draft.part.options.max_rows = draft.part.options.max_logit_rows = options_.max_sequences;
     draft.shared = draft::SharedTokens(target_.tokenizer.vocabulary_size());
-    FORETOKEN_TRY(draft.part.copy, CopyTypesFor(options_.speculative.self_draft));
     const auto& wanted = options_.speculative.draft_vocabulary;
     FORETOKEN_TRY(draft.tokens, FrequentTokens(wanted.value_or(kReducedTokens)));
     std::erase_if(draft.tokens,
                   [&](Token token) { return token >= target_.part.config.vocabulary; });
-    FORETOKEN_TRY(
-        draft.part.copy_size,
-        model::Weights::SizeOfCopy(target_.checkpoint, target_.part.config, *draft.part.copy,
-                                   draft.tokens, target_.part.options.division));
+    FORETOKEN_TRY(auto offers, CopyOffers(draft.tokens));
+    Expect(offers, CopyFileFor(options_).Read());
+    draft.offer = BestOf(offers);
+    draft.part.copy = draft.offer.types;
+    draft.part.copy_size = draft.offer.size;
     if (draft.part.copy_size.reduced == 0) draft.tokens.clear();
     draft.part.options.output_tokens = draft.tokens;
     return {};
+  }
+
+  // Of the types that the options name, or of the usual ones. Copies of the same bytes are one.
+  Result<std::vector<CopyOffer>> CopyOffers(std::span<const Token> reduced) const {
+    const std::string& names = options_.speculative.self_draft;
+    FORETOKEN_TRY(const model::CopyTypes named, CopyTypesFor(names));
+    const bool open = names.empty();
+    std::vector<CopyOffer> offers;
+    for (const model::CopyTypes& types : open ? UsualCopies() : std::span(&named, 1)) {
+      CopyOffer offer{.types = types, .size = {}};
+      FORETOKEN_TRY(offer.size,
+                    model::Weights::SizeOfCopy(target_.checkpoint, target_.part.config, types,
+                                               reduced, target_.part.options.division));
+      if (offers.empty() || offer.size.own != offers.back().size.own) offers.push_back(offer);
+    }
+    return offers;
   }
 
   Status Describe(DraftPart& draft) const {

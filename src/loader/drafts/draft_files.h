@@ -13,6 +13,7 @@
 #include "foretoken/engine.h"
 #include "foretoken/options.h"
 #include "formats/checkpoint.h"
+#include "loader/drafts/own_copy.h"
 #include "loader/model_part.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -26,6 +27,7 @@ struct DraftPart {
   ModelPart part = {};
   draft::SharedTokens shared = 0;  // the tokens that it has in common with the target
   std::vector<Token> tokens = {};  // the columns of its reduced output; empty: it has none
+  CopyOffer offer = {};            // of a copy of the target
   std::string notice = {};         // what its user should know; or ""
   bool in_target = false;          // a part of the target's own file
   bool found = false;              // nobody named its file
@@ -36,6 +38,7 @@ struct DraftFiles {
   std::vector<std::unique_ptr<formats::Checkpoint>> checkpoints;
   std::vector<DraftPart> drafts;
   std::string methods;     // those of the options; if they name none, those that the files offer
+  std::string self_draft;  // of a copy whose types the options do not name: those that were chosen
   bool automatic = false;  // the options name neither methods nor files
   bool lenient = false;    // a draft that was found and cannot be loaded makes no error
   std::vector<std::string> notices, details;  // as in EngineSummary

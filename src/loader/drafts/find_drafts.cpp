@@ -51,15 +51,20 @@ Result<FoundDrafters> Find(const UnloadedModel& model) {
   return found;
 }
 
+std::string TypesOf(SpeculativeOptions options, const loader::DraftFiles& files) {
+  if (options.self_draft.empty()) options.self_draft = files.self_draft;
+  return loader::SelfDraftOf(options);
+}
+
 Result<ModelCopy> Describe(const UnloadedModel& model) {
   FORETOKEN_TRY(const loader::DraftFiles files,
                 loader::OpenDraftFiles(model.options(), model.target()));
   for (const loader::DraftPart& draft : files.drafts)
     if (const loader::ModelPart& part = draft.part; part.copy)
-      return ModelCopy{.types = loader::SelfDraftOf(model.options().speculative),
+      return ModelCopy{.types = TypesOf(model.options().speculative, files),
                        .bytes = part.copy_size.own,
                        .pass_share = part.copy_size.reduced_share(),
-                       .is_likely_to_pay = loader::CopyPays(part.copy_size),
+                       .is_likely_to_pay = loader::Pays(draft.offer),
                        .obstacle = loader::WhyNoRoom(draft, model.options(), model.target())};
   return Fail(ErrorCode::kUnsupported, "drafts: this program makes no copies of models");
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "base/comma_list.h"
@@ -13,7 +14,9 @@
 namespace foretoken::loader {
 namespace {
 
-constexpr double kAccepted = 0.85, kFurtherRow = 0.1, kLeastGain = 1.1;
+constexpr double kFurtherRow = 0.1, kLeastGain = 1.1;
+constexpr double kClearlyMore = 1.05;  // for more memory
+constexpr int kExpected = 16;  // positions of a measurement that what was expected counts for
 constexpr std::int64_t kLeastNetworkBytes = std::int64_t{256} << 20;
 
 Status FindType(std::string_view name, tensor::DType& type) {
@@ -26,6 +29,36 @@ Status FindType(std::string_view name, tensor::DType& type) {
       ErrorCode::kInvalidArgument,
       fmt::format("self_draft: '{}' is no number type of weights; use Q2_K, Q3_K, Q4_0 or Q4_K",
                   name));
+}
+
+// The share of drafts that are expected to be rejected, where nothing was measured.
+double RejectedOf(const model::CopyTypes& types) {
+  const tensor::DTypeInfo& info = tensor::InfoOf(types.layers);
+  const double bits = 8.0 * info.block_bytes / info.block_values;
+  return bits < 3 ? 0.15 : bits < 4 ? 0.092 : 0.052;
+}
+
+// A short text says little, so that what was expected counts too.
+double Accepted(const CopyFigure& figure, double rejected) {
+  return (figure.agreed + kExpected * (1 - rejected)) / (figure.positions + kExpected);
+}
+
+// Of what was measured to what was expected.
+class Ratio {
+ public:
+  void Add(double ratio) { sum_ += ratio, ++n_; }
+  double mean() const { return n_ == 0 ? 1 : sum_ / n_; }
+
+ private:
+  double sum_ = 0;
+  int n_ = 0;
+};
+
+const CopyFigure* FigureOf(const CopyOffer& offer, std::span<const CopyFigure> figures) {
+  const auto found = std::find_if(figures.begin(), figures.end(), [&](const CopyFigure& figure) {
+    return figure.types == model::NameOf(offer.types);
+  });
+  return found == figures.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -53,21 +86,53 @@ std::string SelfDraftOf(const SpeculativeOptions& options) {
   return are_one ? std::string(items.front()) : names;
 }
 
-double GainOfCopy(const model::CopySize& size) {
+std::span<const model::CopyTypes> UsualCopies() {
+  using tensor::DType;
+  static constexpr std::array kUsual = {model::CopyTypes{DType::kQ2_K, DType::kQ2_K},
+                                        model::CopyTypes{DType::kQ3_K, DType::kQ3_K},
+                                        model::CopyTypes{DType::kQ4_K, DType::kQ4_K}};
+  return kUsual;
+}
+
+void Expect(std::span<CopyOffer> offers, std::span<const CopyFigure> figures) {
+  Ratio rejected, cost;
+  for (const CopyOffer& offer : offers)
+    if (const CopyFigure* const figure = FigureOf(offer, figures)) {
+      rejected.Add((1 - Accepted(*figure, RejectedOf(offer.types))) / RejectedOf(offer.types));
+      if (figure->cost > 0) cost.Add(figure->cost / offer.size.reduced_share());
+    }
+  for (CopyOffer& offer : offers) {
+    const CopyFigure* const figure = FigureOf(offer, figures);
+    const double usual = RejectedOf(offer.types);
+    offer.accepted =
+        figure != nullptr ? Accepted(*figure, usual) : std::max(0.0, 1 - rejected.mean() * usual);
+    offer.cost = figure != nullptr && figure->cost > 0 ? figure->cost
+                                                       : cost.mean() * offer.size.reduced_share();
+  }
+}
+
+double GainOf(const CopyOffer& offer) {
   double tokens = 1, accepted = 1, best = 1;
   for (int k = 1; k <= kMaxDraft; ++k) {
-    tokens += accepted *= kAccepted;
-    best = std::max(best, tokens / (1 + k * (kFurtherRow + size.reduced_share())));
+    tokens += accepted *= offer.accepted;
+    best = std::max(best, tokens / (1 + k * (kFurtherRow + offer.cost)));
   }
   return best;
+}
+
+const CopyOffer& BestOf(std::span<const CopyOffer> offers) {
+  const CopyOffer* best = &offers.front();
+  for (const CopyOffer& offer : offers)
+    if (GainOf(offer) >= kClearlyMore * GainOf(*best)) best = &offer;
+  return *best;
 }
 
 bool IsLarge(const model::CopySize& size) {
   return size.network >= kLeastNetworkBytes;
 }
 
-bool CopyPays(const model::CopySize& size) {
-  return IsLarge(size) && GainOfCopy(size) >= kLeastGain;
+bool Pays(const CopyOffer& offer) {
+  return IsLarge(offer.size) && GainOf(offer) >= kLeastGain;
 }
 
 }  // namespace foretoken::loader

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <vector>
+
 #include "fixtures/tiny_model.h"
 #include "foretoken/tools/model_file.h"
 
@@ -37,19 +40,78 @@ TEST(OwnCopy, NamesTheUsualTypes) {
   EXPECT_EQ(SelfDraftOf(options), "Q4_0");
 }
 
+double Gain(double share) {
+  std::vector<CopyOffer> offers = {{.types = {}, .size = Share(share)}};
+  Expect(offers, {});
+  return GainOf(offers.front());
+}
+
+bool PaysUnasked(const model::CopySize& size) {
+  std::vector<CopyOffer> offers = {{.types = {}, .size = size}};
+  Expect(offers, {});
+  return Pays(offers.front());
+}
+
 TEST(OwnCopy, GainsByTheBytesOfItsPasses) {
-  EXPECT_NEAR(GainOfCopy(Share(0.31)), 1.42, 0.01);  // three drafts: 3.19 tokens in 2.23 passes
-  EXPECT_NEAR(GainOfCopy(Share(0.54)), 1.13, 0.01);  // one draft: 1.85 tokens in 1.64 passes
-  EXPECT_EQ(GainOfCopy(Share(0.9)), 1);              // none: plain decoding is faster
+  EXPECT_NEAR(Gain(0.31), 1.42, 0.01);  // three drafts: 3.19 tokens in 2.23 passes
+  EXPECT_NEAR(Gain(0.54), 1.13, 0.01);  // one draft: 1.85 tokens in 1.64 passes
+  EXPECT_EQ(Gain(0.9), 1);              // none: plain decoding is faster
 }
 
 TEST(OwnCopy, IsMadeUnaskedOfLargeModelsOfManyBits) {
-  EXPECT_TRUE(CopyPays(Share(0.31)));  // Q8_0 in Q2_K
-  EXPECT_TRUE(CopyPays(Share(0.54)));  // Q4_K_M
-  EXPECT_FALSE(CopyPays(Share(0.6)));  // IQ4_XS
-  EXPECT_FALSE(CopyPays(Share(0.31, kNetworkBytes / 8)));
+  EXPECT_TRUE(PaysUnasked(Share(0.31)));  // Q8_0 in Q2_K
+  EXPECT_TRUE(PaysUnasked(Share(0.54)));  // Q4_K_M
+  EXPECT_FALSE(PaysUnasked(Share(0.6)));  // IQ4_XS
+  EXPECT_FALSE(PaysUnasked(Share(0.31, kNetworkBytes / 8)));
   EXPECT_FALSE(IsLarge(Share(0.31, kNetworkBytes / 8)));
-  EXPECT_FALSE(CopyPays({}));
+  EXPECT_FALSE(PaysUnasked({}));
+}
+
+// Copies of a model in the usual types, whose passes read these shares of its bytes.
+std::vector<CopyOffer> OffersOf(std::array<double, 3> shares,
+                                const std::vector<CopyFigure>& figures) {
+  std::vector<CopyOffer> offers;
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    offers.push_back({.types = UsualCopies()[i], .size = Share(shares[i])});
+  Expect(offers, figures);
+  return offers;
+}
+
+std::string BestName(const std::vector<CopyOffer>& offers) {
+  return model::NameOf(BestOf(offers).types);
+}
+
+constexpr std::array kOfQ8_0 = {0.31, 0.4, 0.53}, kOfF16 = {0.16, 0.21, 0.28};
+
+TEST(OwnCopy, HasTheFewestBitsWhereNothingWasMeasured) {
+  EXPECT_EQ(BestName(OffersOf(kOfQ8_0, {})), "Q2_K");
+  EXPECT_EQ(BestName(OffersOf(kOfF16, {})), "Q2_K");  // Q3_K promises a fortieth more
+}
+
+TEST(OwnCopy, HasTheTypeThatPromisesMostByItsFigures) {
+  const std::vector<CopyFigure> all = {
+      {"Q2_K", 48, 96, 0.35}, {"Q3_K", 84, 96, 0.45}, {"Q4_K", 92, 96, 0.6}};
+  const auto offers = OffersOf(kOfQ8_0, all);
+  EXPECT_NEAR(offers[0].accepted, (48 + 0.85 * 16) / 112, 1e-9);
+  EXPECT_EQ(offers[1].cost, 0.45);
+  EXPECT_EQ(BestName(offers), "Q3_K");
+  EXPECT_EQ(BestName(OffersOf(kOfQ8_0, {{"Q2_K", 90, 96, 0.35}, {"Q3_K", 91, 96, 0.45}})), "Q2_K");
+  // Passes that are not as much cheaper as their bytes are fewer.
+  EXPECT_EQ(BestName(OffersOf(kOfF16, {{"Q2_K", 80, 96, 0.5}, {"Q3_K", 92, 96, 0.5}})), "Q3_K");
+  const auto poor =
+      OffersOf(kOfQ8_0, {{"Q2_K", 20, 96, 0.35}, {"Q3_K", 30, 96, 0.45}, {"Q4_K", 40, 96, 0.6}});
+  EXPECT_FALSE(Pays(BestOf(poor)));
+}
+
+TEST(OwnCopy, ExpectsOfOtherTypesWhatWasMeasuredOfOne) {
+  const auto offers = OffersOf(kOfQ8_0, {{"Q2_K", 48, 96, 0.62}});
+  const double rejected = (1 - offers[0].accepted) / 0.15;
+  EXPECT_NEAR(offers[1].accepted, 1 - 0.092 * rejected, 1e-9);
+  EXPECT_NEAR(offers[1].cost, 0.8, 1e-6);                           // twice its bytes, as of Q2_K
+  const auto elsewhere = OffersOf(kOfQ8_0, {{"Q2_K", 48, 96, 0}});  // on another machine
+  EXPECT_EQ(elsewhere[0].accepted, offers[0].accepted);
+  EXPECT_NEAR(elsewhere[0].cost, 0.31, 1e-6);
+  EXPECT_GT(OffersOf(kOfQ8_0, {{"Q2_K", 0, 1 << 20, 0.31}})[1].accepted, 0.3);
 }
 
 // Matrices that would not become smaller are the network's own, and its passes read them too.

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <regex>
+#include <sstream>
 #include <string>
 
 #include "fixtures/tiny_model.h"
@@ -91,6 +94,89 @@ TEST(SelfDraft, OfAModelWithoutADrafterBeginsWhenTheCopyIsMade) {
 
 TEST(SelfDraft, OfALateCopyMayHaveAReducedOutput) {
   ExpectALateCopyChangesNoText(60);
+}
+
+// A file of figures like this one, which has one copy's: two bits that are rarely right, and three that are.
+std::string WithOtherFigures(const std::string& text) {
+  const auto copy = text.substr(text.find('{', 1), text.find('}') + 1 - text.find('{', 1));
+  const auto with = [&copy](const char* agreed, const char* types) {
+    std::string other = std::regex_replace(copy, std::regex(R"("agreed":\d+,"cost":[^,]+)"),
+                                           std::string(R"("agreed":)") + agreed + R"(,"cost":0.5)");
+    other = std::regex_replace(other, std::regex(R"("positions":\d+)"), R"("positions":96)");
+    return std::regex_replace(other, std::regex("Q2_K"), types);
+  };
+  return R"({"copies":[)" + with("8", "Q2_K") + "," + with("95", "Q3_K") +
+         R"(],"foretoken_copies":1})";
+}
+
+// The types of the copy are those that promise most by what an earlier engine has measured.
+TEST(SelfDraft, ChoosesItsTypesByWhatWasMeasured) {
+  const std::string folder = fixtures::TemporaryFolder(),
+                    model = fixtures::WriteTinyModel(
+                        folder,
+                        {.seed = 97, .dim = 256, .ff = 256, .weight_type = tensor::DType::kQ8_0}),
+                    file = folder + "/kept/copies.json";
+  EngineOptions options = SelfOptions(model, "");
+  options.repack_cache = folder + "/kept";
+  const auto types = [&] { return (*Engine::Open(options))->summary().drafters[0].model.type; };
+  const auto text = [&file] {
+    std::ostringstream all;
+    all << std::ifstream(file).rdbuf();
+    return all.str();
+  };
+  EXPECT_EQ(types(), "Q2_K");
+  const std::string measured = text();
+  EXPECT_TRUE(std::regex_search(
+      measured, std::regex(R"("agreed":\d+,"cost":\d.*"positions":\d+,"types":"Q2_K")")))
+      << measured;
+  EXPECT_EQ(types(), "Q2_K");
+  EXPECT_EQ(text(), measured);  // it is measured once
+  std::ofstream(file, std::ios::trunc) << WithOtherFigures(measured);
+  EXPECT_EQ(types(), "Q3_K");
+  options.speculative.self_draft = "Q4_K";
+  EXPECT_EQ(types(), "Q4_K");
+  options.speculative.self_draft.clear();
+  options.repack_cache = "off";
+  EXPECT_EQ(types(), "Q2_K");
+}
+
+// A copy that is made while the engine works is measured by the rounds of temperature 0.
+TEST(SelfDraft, KeepsWhatRoundsHaveShownOfALateCopy) {
+  const std::string folder = fixtures::TemporaryFolder(),
+                    model = fixtures::WriteTinyModel(folder, {.seed = 98});
+  EngineOptions options = SelfOptions(model);
+  options.repack_cache = folder + "/kept";
+  options.speculative.method.clear();
+  Request request;
+  request.prompt = "once upon a time there was";
+  request.max_new_tokens = 60;
+  request.ignore_eos = true;
+  auto engine = *Engine::Open(options);
+  const auto run = [&](float temperature) {
+    request.sampling.temperature = temperature;
+    std::int64_t rounds = 0;
+    request.seed = 7;
+    EXPECT_TRUE(engine->Generate(request, [&](const RoundEvent& round) {
+      rounds += round.drafter == "self";
+      return true;
+    }));
+    return rounds;
+  };
+  while (run(1) == 0) {
+  }
+  for (std::int64_t rounds = 0; rounds <= 96;) rounds += run(1);
+  engine.reset();
+  const std::string file = folder + "/kept/copies.json";
+  EXPECT_FALSE(std::filesystem::exists(file));
+  engine = *Engine::Open(options);
+  std::int64_t rounds = 0;
+  while (rounds <= 96) rounds += run(0);
+  engine.reset();
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_NE(text.str().find("\"positions\":" + std::to_string(rounds) + ",\"types\":\"Q4_0\""),
+            std::string::npos)
+      << text.str();
 }
 
 TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {
