@@ -142,6 +142,7 @@ class Engine::Impl {
   void FinishEnded() noexcept;
   void EndAll() noexcept;
   void PublishRecord() noexcept;
+  void NoteCacheFile() noexcept;
   void Notice(std::string_view text) noexcept;
   std::size_t FillPass(std::span<const Feed> feeds, std::vector<std::size_t>& done,
                        std::vector<std::pair<std::size_t, int>>& row_of);
@@ -159,6 +160,7 @@ class Engine::Impl {
   std::optional<engine::Commit> commit_;
   std::optional<engine::Accounting> accounting_;
   std::optional<StepValues> step_;
+  bool cache_file_fails_ = false;
   calibrate::CostFile kept_costs_;
   loader::FileWatch files_;  // last, so that its thread, which reads the models, ends first
 };
