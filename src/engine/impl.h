@@ -56,6 +56,7 @@ class Engine::Impl {
   // Ends the request at once, as "cancelled", so that Take finds it.
   void End(Ticket ticket) noexcept;
   void Forget();
+  [[nodiscard]] Status KeepCache();
 
   // parts.cpp: what the decoder and the pipeline see of a pass. Plan chooses the sequences of the
   // next pass, unless its drafts are made already.

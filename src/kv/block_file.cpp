@@ -280,6 +280,11 @@ std::int32_t BlockFile::Find(Kind kind, const BlockKey& key) const noexcept {
   return place;
 }
 
+void BlockFile::Expect(Kind kind, std::int32_t place) const noexcept {
+  const Area& area = areas_[kind];
+  posix_fadvise(fd_, area.At(place), area.slot_bytes(), POSIX_FADV_WILLNEED);
+}
+
 bool BlockFile::Read(Kind kind, std::int32_t place, Parts parts) noexcept {
   Area& area = areas_[kind];
   const bool read = Transfer(fd_, area.At(place) + static_cast<std::int64_t>(sizeof(Record)), {},

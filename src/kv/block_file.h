@@ -76,6 +76,8 @@ class BlockFile {
   std::int32_t FindLike(Kind kind, const BlockKey& before, std::span<const Token> tokens,
                         Fits&& fits) const noexcept;
 
+  // The record will be read soon: the system may fetch it.
+  void Expect(Kind kind, std::int32_t place) const noexcept;
   // False: the bytes are not those that were written, or cannot be read, and the record is gone.
   // REQUIRES: the parts have as many bytes as a record of the kind.
   bool Read(Kind kind, std::int32_t place, Parts parts) noexcept;

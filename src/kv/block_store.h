@@ -53,6 +53,9 @@ class BlockStore {
   const BlockFile& file() const noexcept { return file_; }
   const Counts& counts() const noexcept { return counts_; }
 
+  void Expect(BlockFile::Kind kind, std::int32_t record) const noexcept {
+    file_.Expect(kind, record);
+  }
   bool Read(BlockFile::Kind kind, std::int32_t record, std::int32_t place) noexcept {
     if (!file_.Read(kind, record, PartsOf(kind, place))) return false;
     ++(kind == BlockFile::kBlock ? counts_.blocks_read : counts_.states_read);

@@ -230,7 +230,7 @@ class BlockTables {
   Stored FindStored(std::span<const Token> text, SaltId salt) const noexcept;
   std::int32_t KnownLike(std::int64_t before, const BlockFile::Text& text) const noexcept;
   void RestoreKnownState(std::size_t n_own) noexcept;
-  void LoadStored(const Stored& stored, std::span<const Token> text, SaltId salt) noexcept;
+  void LoadStored(const Stored& stored, SaltId salt) noexcept;
   std::int32_t Load(std::int32_t record, std::int64_t before) noexcept;
   void LoadState(std::int32_t record, std::int32_t block) noexcept;
   std::int32_t FindNext(std::int64_t before, std::span<const Token> text, int at) const noexcept;
@@ -251,6 +251,7 @@ class BlockTables {
   PrefixIndex index_;
   BlockStore* store_ = nullptr;
   std::vector<std::optional<BlockKey>> keys_;  // by block, of known ones; empty without a store
+  mutable std::vector<BlockKey> found_;        // of the full blocks that the last FindStored found
   // The blocks of the text that the last Find followed, with those that the sequence has already.
   // Capacity is reserved.
   mutable std::vector<std::int32_t> chain_;

@@ -11,6 +11,7 @@ void BlockTables::Use(BlockStore& store) {
   FORETOKEN_CHECK(!HasWindows() && n_free_blocks() == n_blocks_);
   store_ = &store;
   keys_.resize(static_cast<std::size_t>(n_blocks_));
+  found_.reserve(static_cast<std::size_t>(BlocksFor(shape_.max_positions)));
   if (!states_.none())
     states_.checkpoints().OnLost([this](std::int32_t place) { KeepState(place); });
 }
@@ -70,6 +71,7 @@ void BlockTables::KeepAll() noexcept {
 BlockTables::Stored BlockTables::FindStored(std::span<const Token> text,
                                             SaltId salt) const noexcept {
   Stored found;
+  found_.clear();
   const BlockFile& file = store_->file();
   const auto n_known = static_cast<int>(chain_.size());
   const std::optional<BlockKey> root = KeyOf(LastOf(chain_, salt));
@@ -110,6 +112,7 @@ BlockTables::Stored BlockTables::FindStored(std::span<const Token> text,
     key = KeyAfter(key, tokens(n).first(tensor::kKvBlock));
     const std::int32_t next = file.Find(BlockFile::kBlock, key);
     if (next == kNone || file.TextOf(BlockFile::kBlock, next).n_before != n) break;
+    found_.push_back(key);
   }
   return found;
 }
@@ -147,7 +150,7 @@ std::int32_t BlockTables::Load(std::int32_t record, std::int64_t before) noexcep
              older != kNone) {
     Forget(older);
   }
-  Named(block);
+  keys_[static_cast<std::size_t>(block)] = key;
   return block;
 }
 
@@ -185,14 +188,13 @@ void BlockTables::Restore(SeqId seq, std::span<const Token> text, SaltId salt) n
   if (stored.more == kNone && stored.n_blocks == 0) {
     if (!states_.none()) RestoreKnownState(n_own);
   } else {
-    LoadStored(stored, text, salt);
+    LoadStored(stored, salt);
   }
   for (std::size_t i = chain_.size(); i-- > n_own;) Release(chain_[i]);
 }
 
 // Each read may let the file lose a record that was found before, so all are looked for again.
-void BlockTables::LoadStored(const Stored& stored, std::span<const Token> text,
-                             SaltId salt) noexcept {
+void BlockTables::LoadStored(const Stored& stored, SaltId salt) noexcept {
   const BlockFile& file = store_->file();
   const auto key = [&file](BlockFile::Kind kind, std::int32_t record) {
     return record == kNone ? BlockKey() : file.KeyOf(kind, record);
@@ -200,13 +202,13 @@ void BlockTables::LoadStored(const Stored& stored, std::span<const Token> text,
   const BlockKey more_key = key(BlockFile::kBlock, stored.more);
   const bool has_state = stored.state != kNone;
   const BlockKey state_key = key(BlockFile::kState, stored.state);
-  for (int i = 0; i < stored.n_blocks; ++i) {
-    const std::int64_t before = LastOf(chain_, salt);
-    const auto root = KeyOf(before);
-    if (!root) return;
-    const auto tokens = text.subspan(chain_.size() * tensor::kKvBlock, tensor::kKvBlock);
-    const std::int32_t record = file.Find(BlockFile::kBlock, KeyAfter(*root, tokens));
-    const std::int32_t block = record == kNone ? kNone : Load(record, before);
+  const auto keys =
+      std::span<const BlockKey>(found_).first(static_cast<std::size_t>(stored.n_blocks));
+  for (const BlockKey& next : keys)
+    store_->Expect(BlockFile::kBlock, file.Find(BlockFile::kBlock, next));
+  for (const BlockKey& next : keys) {
+    const std::int32_t record = file.Find(BlockFile::kBlock, next);
+    const std::int32_t block = record == kNone ? kNone : Load(record, LastOf(chain_, salt));
     if (block == kNone) return;
     chain_.push_back(block);
   }

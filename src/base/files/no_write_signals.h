@@ -5,9 +5,9 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #include <cerrno>
+#include <ctime>
 
 namespace foretoken {
 
