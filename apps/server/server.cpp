@@ -277,7 +277,10 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   FORETOKEN_TRY(const ServeOutcome outcome,
                 Listen(service, engine_options.ranks.get(), bytes, on_listening));
   next_turns.Stop();
-  FORETOKEN_CHECK_OK(requests->Close()->RecordStatus());
+  const std::unique_ptr<Engine> closed = requests->Close();
+  if (const Status kept = closed->KeepCache(); !kept)
+    log.Write(LogLine().Add("event", "cache_file").Add("error", kept.error().message));
+  FORETOKEN_CHECK_OK(closed->RecordStatus());
   return outcome;
 }
 

@@ -307,6 +307,20 @@ FlagGroup ModelFlags(EngineOptions& options) {
                 "positions between two copies of a recurrent state, from which texts with a shared "
                 "prefix go on; default 8192; 0: no copies",
                 StoreInteger(options.state_checkpoint_tokens, 0, 1 << 24)}),
+          Sets(
+              "EngineOptions::cache_file",
+              {{"--cache-file", "--prompt-cache"},
+               "FILE",
+               "file beside the cache's memory: what has no more room in memory, or is kept at the "
+               "end, comes back from there when a text begins with it, also in later runs; it has "
+               "the tokens of prompts; default: none",
+               StoreText(options.cache_file)}),
+          Sets("EngineOptions::cache_file_mb",
+               {{"--cache-file-mb"},
+                "N",
+                "the most megabytes of that file: what was not used for the longest time goes; "
+                "default 16384",
+                StoreInteger(options.cache_file_mb, 1, 1 << 30)}),
           Sets("EngineOptions::repack_cache",
                {{"--repack-cache"},
                 "FOLDER",

@@ -40,7 +40,7 @@ std::vector<ForeignFlag> WithoutEffect() {
              "--cpu-mask-batch -Crb --cpu-range-batch --cpu-strict-batch --prio "
              "--prio-batch --poll --poll-batch --numa -dt --defrag-thold --threads-http "
              "--cache-reuse -sps --slot-prompt-similarity --slot-save-path -cram "
-             "--cache-ram --ctx-checkpoints --keep --prompt-cache -ctkd "
+             "--cache-ram --ctx-checkpoints --keep -ctkd "
              "--cache-type-k-draft -ctvd --cache-type-v-draft -cd --ctx-size-draft "
              "--log-file -lv --verbosity --log-verbosity -sm --split-mode -ts "
              "--tensor-split -mg --main-gpu -ot --override-tensor -ncmoe --n-cpu-moe "

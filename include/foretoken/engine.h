@@ -300,6 +300,11 @@ class Engine {
   // another engine. Any thread, while the engine lives. Error: kIo, with the file's name.
   [[nodiscard]] Status FileStatus() const;
 
+  // Writes to EngineOptions::cache_file what is kept of texts that have ended; the engine's end does the
+  // same, and cannot say whether it succeeded. Call it while no request runs. Errors: kIo (the file could not be
+  // written, now or before: it is not written any more, and what it has is still read).
+  [[nodiscard]] Status KeepCache();
+
   // Whether the trace of EngineOptions.record has all requests that ended. If not, kIo with the
   // reason; the file then holds the requests before that.
   [[nodiscard]] Status RecordStatus() const;

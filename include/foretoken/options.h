@@ -208,6 +208,15 @@ struct EngineOptions {
   // room for four, two more for each sequence, and one more for so many positions of the cache. 0: no
   // copies, so each text is read from its beginning.
   int state_checkpoint_tokens = 8192;
+  // Path of a file beside the cache's memory; empty: none. What the memory has no more room for goes
+  // there, and all that is kept when the engine ends; a text that begins with it, in this engine or a
+  // later one, does not read that again. It serves requests of the same cache_salt only, as the memory
+  // does. A file of another model, of other settings of the cache or of another version is left as it is,
+  // with a notice, and so is one that another process uses. Layers that see a window then keep all positions in memory.
+  // Not with several ranks. Draft models read their prompts themselves.
+  std::string cache_file = {};
+  // The most megabytes (10^6 bytes) of that file: when it is full, what was not used for the longest time goes.
+  int cache_file_mb = 16'384;
   // 0: FORETOKEN_THREADS, else the cores (not hyperthreads) that the process may use, given its
   // affinity and its cgroup's quota.
   int threads = 0;

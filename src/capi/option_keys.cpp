@@ -75,6 +75,12 @@ constexpr std::array kEngineRows = {Sets < [](Options & o) -> auto& {return o.en
   return o.engine.state_checkpoint_tokens;
 }
 > ("state_checkpoint_tokens"), Sets < [](Options& o) -> auto& {
+  return o.engine.cache_file;
+}
+> ("cache_file"), Sets < [](Options& o) -> auto& {
+  return o.engine.cache_file_mb;
+}
+> ("cache_file_mb"), Sets < [](Options& o) -> auto& {
   return o.engine.threads;
 }
 > ("threads"), Sets < [](Options& o) -> auto& {

@@ -205,6 +205,16 @@ std::vector<RowCost> Engine::PassCosts() const {
   return impl_->accounting().PassCosts();
 }
 
+Status Engine::KeepCache() {
+  return CatchNoMemory("cache file", [&] { return impl_->KeepCache(); });
+}
+
+Status Engine::Impl::KeepCache() {
+  if (!opened_.store || !files_.status()) return {};
+  opened_.cache->KeepAll();
+  return opened_.store->file().status();
+}
+
 void Engine::LimitGrammars(std::size_t max_bytes) const noexcept {
   impl_->preparation().LimitGrammars(max_bytes);
 }

@@ -57,6 +57,7 @@ class Engine::Impl {
   // Ends the request at once, as "cancelled", so that Take finds it.
   void End(Ticket ticket) noexcept;
   void Forget();
+  [[nodiscard]] Status KeepCache();
 
   // parts.cpp: what the decoder and the pipeline see of a pass. Plan chooses the sequences of the
   // next pass, unless its drafts are made already.
@@ -143,6 +144,7 @@ class Engine::Impl {
   void FinishEnded() noexcept;
   void EndAll() noexcept;
   void PublishRecord() noexcept;
+  void NoteCacheFile() noexcept;
   void Notice(std::string_view text) noexcept;
   void KeepCopyFigure() const;
   std::size_t FillPass(std::span<const Feed> feeds, std::vector<std::size_t>& done,
@@ -161,6 +163,7 @@ class Engine::Impl {
   std::optional<engine::Commit> commit_;
   std::optional<engine::Accounting> accounting_;
   std::optional<StepValues> step_;
+  bool cache_file_fails_ = false;
   calibrate::CostFile kept_costs_;
   loader::CopyFile copy_file_;  // keeps nothing where there is no copy
   std::string copy_types_;

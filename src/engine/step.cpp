@@ -76,6 +76,7 @@ void Engine::Impl::Verify() noexcept {
   laps.AddTo(overhead.rollback_us);
   FinishEnded();
   PublishRecord();
+  NoteCacheFile();
 }
 
 void Engine::Impl::FinishEnded() noexcept {
@@ -116,6 +117,13 @@ void Engine::Impl::End(Ticket ticket) noexcept {
 void Engine::Impl::PublishRecord() noexcept {
   if (!admission_->idle()) return;
   if (const Status status = recorder_->Publish(); !status) Notice(status.error().message);
+}
+
+// Says once that nothing is written to the cache file any more. What it has is still read.
+void Engine::Impl::NoteCacheFile() noexcept {
+  if (cache_file_fails_ || !opened_.store || opened_.store->file().status()) return;
+  cache_file_fails_ = true;
+  Notice(opened_.store->file().status().error().message);
 }
 
 void Engine::Impl::Notice(std::string_view text) noexcept {

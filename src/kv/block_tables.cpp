@@ -49,6 +49,7 @@ std::int32_t BlockTables::Take() noexcept {
   if (free_.empty()) {
     const std::int32_t oldest = idle_.oldest();
     FORETOKEN_CHECK(oldest != kNone);
+    Keep(oldest);
     Forget(oldest);
   }
   const std::int32_t block = free_.back();
@@ -170,6 +171,7 @@ void BlockTables::Publish(SeqId seq, std::span<const Token> text, SaltId salt) n
     const std::int32_t known = FindNext(before, text, s.n_published);
     if (known == kNone) {
       index_.Add(own, before, TokensOf(text, s.n_published));
+      Named(own);
     } else {
       Hold(known);
       states_.Replace(own, known);
@@ -198,6 +200,7 @@ void BlockTables::KeepTail(SeqId seq, std::span<const Token> text, SaltId salt) 
   const std::int32_t older = index_.AddTail(
       tail, before,
       text.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length - first)));
+  Named(tail);
   if (older != kNone) Forget(older);
   if (HasWindows()) windows_.Attach(s.window_blocks.back(), tail);
 }

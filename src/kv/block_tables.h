@@ -19,6 +19,8 @@
 // sequence has a second list of blocks, which are dropped when no next position sees them, nor one
 // after a rollback of kRollback positions.
 //
+// A file may keep what has no place in memory (kv/block_store.h).
+//
 // Recurrent layers have a state of each sequence in place of keys and values. The tables say which
 // positions it takes in (kv/states.h). These cannot be taken back one by one: the sequence returns to
 // a copy of the state that was made earlier, or to its beginning. A shared prefix ends where there is
@@ -30,11 +32,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
 #include "foretoken/drafts.h"
+#include "kv/block_store.h"
 #include "kv/idle_blocks.h"
 #include "kv/prefix_index.h"
 #include "kv/segment.h"
@@ -102,6 +107,19 @@ class BlockTables {
   // first position), and a tail behind them, and returns how many positions that adds: at most
   // text.size() in all. It adds nothing unless the sequence's own blocks are all published and full.
   int Share(SeqId seq, std::span<const Token> text, SaltId salt = kNoSalt) noexcept;
+  // From now on known blocks, and copies of states, whose place is needed go to the store, which must
+  // outlive the tables, and Restore finds them there. REQUIRES: the tables are new, and no layers see a
+  // window of a memory of their own.
+  void Use(BlockStore& store);
+  // Brings back from the store what Share would give the sequence next, if it were known here. It takes
+  // the place of idle blocks, and is idle itself until Share.
+  void Restore(SeqId seq, std::span<const Token> text, SaltId salt = kNoSalt) noexcept;
+  // BlockStore::NameSalt, where there is a store.
+  void NameSalt(SaltId salt, std::string_view text) {
+    if (store_ != nullptr) store_->NameSalt(salt, text);
+  }
+  // Writes all known blocks and copies of states to the store.
+  void KeepAll() noexcept;
   // How many blocks Share could add to an empty sequence, counting only blocks that other sequences
   // hold.
   int SharedBlocks(std::span<const Token> text, SaltId salt = kNoSalt) const noexcept;
@@ -198,6 +216,23 @@ class BlockTables {
   int CommonWithParked(SeqId seq, std::span<const Token> text, SaltId salt) const noexcept;
   PrefixIndex::Tail FindTail(const Found& found, SeqId seq,
                              std::span<const Token> rest) const noexcept;
+  // block_tables_store.cpp:
+  void Keep(std::int32_t block) noexcept;
+  void KeepState(std::int32_t place) noexcept;
+  std::optional<BlockFile::Text> TextOf(std::int32_t block) const noexcept;
+  std::optional<BlockKey> KeyOf(std::int64_t before) const noexcept;
+  void Named(std::int32_t block) noexcept;
+  struct Stored {
+    int n_blocks = 0;            // full ones that follow the known ones
+    std::int32_t more = kNone;   // a record of a block behind them
+    std::int32_t state = kNone;  // a record of the state of that, or of the last full one
+  };
+  Stored FindStored(std::span<const Token> text, SaltId salt) const noexcept;
+  std::int32_t KnownLike(std::int64_t before, const BlockFile::Text& text) const noexcept;
+  void RestoreKnownState(std::size_t n_own) noexcept;
+  void LoadStored(const Stored& stored, SaltId salt) noexcept;
+  std::int32_t Load(std::int32_t record, std::int64_t before) noexcept;
+  void LoadState(std::int32_t record, std::int32_t block) noexcept;
   std::int32_t FindNext(std::int64_t before, std::span<const Token> text, int at) const noexcept;
   static std::int64_t LastOf(std::span<const std::int32_t> blocks, SaltId salt) noexcept {
     return blocks.empty() ? PrefixIndex::BeginOf(salt) : blocks.back();
@@ -214,6 +249,9 @@ class BlockTables {
   // A sequence that holds a block also holds the blocks before it, and releases it before them. So
   // no block becomes idle after a block that follows it, and nothing follows the oldest idle block.
   PrefixIndex index_;
+  BlockStore* store_ = nullptr;
+  std::vector<std::optional<BlockKey>> keys_;  // by block, of known ones; empty without a store
+  mutable std::vector<BlockKey> found_;        // of the full blocks that the last FindStored found
   // The blocks of the text that the last Find followed, with those that the sequence has already.
   // Capacity is reserved.
   mutable std::vector<std::int32_t> chain_;

@@ -17,20 +17,26 @@ Checkpoints::Checkpoints(int n_places, int n_blocks, int n_sequences)
 }
 
 std::int32_t Checkpoints::Attach(SeqId seq, std::int32_t block, Reach reach) noexcept {
-  FORETOKEN_CHECK(Of(block) == kNone);
   std::int32_t& moving = moving_[static_cast<std::size_t>(seq)];
   if (moving != kNone) Detach(At(moving).block);
-  if (free_.empty() && idle_.size() > 0) Detach(At(idle_.oldest()).block);
+  const std::int32_t place = Put(block, reach);
+  if (place == kNone) return kNone;
+  At(place).moves_with = seq;
+  return moving = place;
+}
+
+std::int32_t Checkpoints::Put(std::int32_t block, Reach reach) noexcept {
+  FORETOKEN_CHECK(Of(block) == kNone);
+  if (free_.empty() && idle_.size() > 0) {
+    const std::int32_t oldest = idle_.oldest();
+    if (on_lost_ && !At(oldest).given_up) on_lost_(oldest);
+    Detach(At(oldest).block);
+  }
   if (free_.empty()) return kNone;
   const std::int32_t place = free_.back();
   free_.pop_back();
-  At(place) = {.block = block,
-               .n_users = 0,
-               .moves_with = seq,
-               .reach = reach,
-               .number = ++n_made_,
-               .n_texts = 0};
-  Link(block) = moving = place;
+  At(place) = {.block = block, .reach = reach, .number = ++n_made_};
+  Link(block) = place;
   idle_.Append(place);
   return place;
 }
@@ -47,9 +53,10 @@ void Checkpoints::StopMoving(Place& place) noexcept {
 
 void Checkpoints::GiveUp(Name name) noexcept {
   if (name.place == kNone) return;
-  const Place& place = At(name.place);
+  Place& place = At(name.place);
   if (place.number != name.number || place.block == kNone) return;
   if (place.n_users > 0 || place.n_texts > 1) return;
+  place.given_up = true;
   idle_.Remove(name.place);
   idle_.Prepend(name.place);
 }
@@ -57,6 +64,7 @@ void Checkpoints::GiveUp(Name name) noexcept {
 // A copy that is used again is worth keeping where it is.
 void Checkpoints::Hold(std::int32_t place) noexcept {
   StopMoving(At(place));
+  At(place).given_up = false;
   if (At(place).n_users++ == 0) idle_.Remove(place);
 }
 

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -36,6 +38,10 @@ class Checkpoints {
   // A place for the copy that moves with the sequence, which belongs to `block` from now on; kNone:
   // all places are held. REQUIRES: the block has no copy.
   std::int32_t Attach(SeqId seq, std::int32_t block, Reach reach) noexcept;
+  // The same for a copy that moves with no sequence.
+  std::int32_t Put(std::int32_t block, Reach reach) noexcept;
+  // Called with a copy's place before another copy takes it, unless the copy was given up.
+  void OnLost(std::function<void(std::int32_t place)> call) { on_lost_ = std::move(call); }
   // REQUIRES: a copy is in the place.
   const Reach& reach(std::int32_t place) const noexcept { return At(place).reach; }
   // The block that the place's copy belongs to; kNone: none.
@@ -81,6 +87,7 @@ class Checkpoints {
     Reach reach = {};
     std::int64_t number = 0;  // of its copy
     int n_texts = 0;          // that began with it
+    bool given_up = false;
   };
   Place& At(std::int32_t place) { return places_[static_cast<std::size_t>(place)]; }
   const Place& At(std::int32_t place) const { return places_[static_cast<std::size_t>(place)]; }
@@ -93,6 +100,7 @@ class Checkpoints {
   std::int64_t n_made_ = 0;
   std::vector<std::int32_t> free_;  // a stack with the lowest number on top
   IdleBlocks idle_;                 // places with a copy that nobody holds
+  std::function<void(std::int32_t)> on_lost_;
 };
 
 }  // namespace foretoken::kv

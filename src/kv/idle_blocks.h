@@ -17,6 +17,10 @@ class IdleBlocks {
 
   int size() const { return size_; }
   std::int32_t oldest() const { return oldest_; }  // kNone: there are none
+  // The next one of a block in the list; kNone: it is the newest.
+  std::int32_t NewerThan(std::int32_t block) const noexcept {
+    return links_[static_cast<std::size_t>(block)].newer;
+  }
 
   // REQUIRES: the block is not in the list. It becomes the newest one.
   void Append(std::int32_t block) noexcept {

@@ -47,6 +47,10 @@ class PrefixIndex {
   int TailLength(std::int32_t block) const noexcept { return At(block).n_tokens; }
   // What stands before a block that is in the index: a block, or BeginOf.
   std::int64_t Before(std::int32_t block) const noexcept { return At(block).before; }
+  // The tokens of a block that is in the index.
+  std::span<const Token> TokensOf(std::int32_t block) const noexcept {
+    return std::span(At(block).tokens).first(static_cast<std::size_t>(At(block).n_tokens));
+  }
   // Tokens of a block in the index that `tokens` begins with.
   int Common(std::int32_t block, std::span<const Token> tokens) const noexcept;
 

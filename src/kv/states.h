@@ -84,6 +84,7 @@ class States {
   void Replace(std::int32_t own, std::int32_t known) noexcept { checkpoints_.Replace(own, known); }
   void Detach(std::int32_t block) noexcept;
   const Checkpoints& checkpoints() const { return checkpoints_; }
+  Checkpoints& checkpoints() { return checkpoints_; }
 
  private:
   struct Sequence {

@@ -47,6 +47,7 @@ PartSizes SizesOf(const EngineOptions& options) {
           .sequences = options.max_sequences,
           .rows = std::max(options.prefill_rows, options.max_sequences * (1 + kMaxDraft)),
           .checkpoint_tokens = options.prefix_cache ? options.state_checkpoint_tokens : 0,
+          .all_positions = !options.cache_file.empty(),
           .k = options.cache_type_k,
           .v = options.cache_type_v};
 }
@@ -55,7 +56,7 @@ void SetSizes(ModelPart& part, const PartSizes& sizes) {
   int window = 0;
   bool recurrent = false;
   for (const model::LayerConfig& layer : part.config.layers) {
-    window = std::max(window, layer.window());
+    if (!sizes.all_positions) window = std::max(window, layer.window());
     recurrent |= layer.recurrent();
   }
   part.tables = {.n_sequences = sizes.sequences,

@@ -38,6 +38,7 @@ struct PartSizes {
   int cache_positions = 0;       // in all texts together; 0: as many as they can have
   int rows = 0, logit_rows = 0;  // in one pass
   int checkpoint_tokens = 0;     // EngineOptions.state_checkpoint_tokens; 0: no checkpoints
+  bool all_positions = false;    // also in layers that see a window
   CacheType k = CacheType::kF16, v = CacheType::kF16;
 };
 // Those of every model of an engine, but for the logit rows and the positions in all texts together.

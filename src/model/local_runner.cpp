@@ -281,6 +281,16 @@ void LocalRunner::ClearBlocks(std::span<const std::int32_t> blocks) noexcept {
   cache_.Clear(blocks);
 }
 
+void LocalRunner::BlockParts(std::int32_t block, Parts& parts) noexcept {
+  parts.clear();
+  if (ranks_.alone()) cache_.AddParts(block, parts);
+}
+
+void LocalRunner::StateParts(std::int32_t checkpoint, Parts& parts) noexcept {
+  parts.clear();
+  if (ranks_.alone()) own_states_.AddParts(checkpoint, parts);
+}
+
 const PassResult& LocalRunner::Run(const Pass& pass) noexcept {
   Check(pass);
   const RankTraffic before = ranks_.traffic();

@@ -86,6 +86,8 @@ class LocalRunner final : public Runner {
   const PassResult& Run(const Pass& pass) noexcept override;
   void KeepFeatures(const FeatureRequest& request) override;
   void ClearBlocks(std::span<const std::int32_t> blocks) noexcept override;
+  void BlockParts(std::int32_t block, Parts& parts) noexcept override;
+  void StateParts(std::int32_t checkpoint, Parts& parts) noexcept override;
 
   const ModelConfig& config() const { return config_; }
   const Weights& weights() const { return weights_; }

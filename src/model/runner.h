@@ -12,8 +12,10 @@
 // One thread uses a runner at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/ids.h"
 #include "model/pass.h"
@@ -81,6 +83,12 @@ class Runner {
   // Writes zeros to blocks of the cache's memory, for those who measure: memory that nobody has
   // written is faster to read than other memory.
   virtual void ClearBlocks(std::span<const std::int32_t> blocks) noexcept = 0;
+
+  // The memory of a block, or of a copy of a recurrent state, in parts that have the same sizes for all
+  // blocks or copies. None where it is not in this process alone.
+  using Parts = std::vector<std::span<std::byte>>;
+  virtual void BlockParts(std::int32_t, Parts& parts) noexcept { parts.clear(); }
+  virtual void StateParts(std::int32_t, Parts& parts) noexcept { parts.clear(); }
 
  protected:
   Runner() = default;

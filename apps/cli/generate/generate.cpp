@@ -135,6 +135,8 @@ Result<int> Generate(GenerateSettings& settings) {
   }
   if (!output.closed_pipe()) FORETOKEN_CHECK_OK(output.status());
   FORETOKEN_CHECK_OK(engine->RecordStatus());
+  if (const Status kept = engine->KeepCache(); !kept)
+    ReportNotice("cache file: " + kept.error().message);
   return InterruptGuard::interrupted() ? kInterrupted : kDone;
 }
 

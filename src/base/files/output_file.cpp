@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -15,39 +13,11 @@
 #include <cstring>
 #include <utility>
 
+#include "base/files/no_write_signals.h"
 #include "base/files/text_file.h"
 
 namespace foretoken {
 namespace {
-
-// While it lives, writes of this thread fail with EFBIG and EPIPE where the system would also send
-// a signal that ends the program. Other threads are not affected.
-class NoWriteSignals {
- public:
-  NoWriteSignals() noexcept {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGXFSZ);
-    sigaddset(&signals_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGXFSZ) == 1 || sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  }
-  ~NoWriteSignals() {
-    const int number = errno;
-    const struct timespec at_once = {};
-    while (!was_pending_ && sigtimedwait(&signals_, nullptr, &at_once) > 0) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = number;
-  }
-  NoWriteSignals(const NoWriteSignals&) = delete;
-  NoWriteSignals& operator=(const NoWriteSignals&) = delete;
-
- private:
-  sigset_t signals_, before_;
-  bool was_pending_ = false;
-};
 
 // Whether the file system says that it has so much room. To try it would take all the room that
 // there is for a moment, and other programs would fail to write.

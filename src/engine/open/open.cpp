@@ -14,6 +14,7 @@
 #include "draft/custom_drafter.h"
 #include "draft/registry.h"
 #include "engine/impl.h"
+#include "engine/open/cache_file.h"
 #include "foretoken/drafts.h"
 #include "foretoken/speculative_config.h"
 #include "kernels/dispatch.h"
@@ -98,6 +99,7 @@ class EngineOpener {
     if (o.cache_tokens != 0)
       FORETOKEN_CHECK_OK(CheckRange("cache tokens", o.cache_tokens, kLeastCacheTokens, 1 << 30));
     FORETOKEN_CHECK_OK(CheckRange("state checkpoints", o.state_checkpoint_tokens, 0, 1 << 24));
+    FORETOKEN_CHECK_OK(CheckRange("megabytes of the cache file", o.cache_file_mb, 1, 1 << 30));
     FORETOKEN_CHECK_OK(CheckRange("gigabytes of repacked weights", o.repack_cache_gb, 0, 1 << 24));
     if (!o.kv_cache && !o.record.empty())
       return Fail(ErrorCode::kInvalidArgument,
@@ -194,7 +196,25 @@ class EngineOpener {
     if (group() != nullptr) impl_->files_.Add(group()->ranks());
     opened().target = std::move(target_model_.runner);
     opened().cache.emplace(target_.tables);
+    if (!options().cache_file.empty() && options().prefix_cache) UseCacheFile();
     return {};
+  }
+
+  // Without the file the engine runs as well, so that what is wrong with it is a notice.
+  void UseCacheFile() {
+    auto store = engine::OpenCacheFile(opened(), target_);
+    if (!store) {
+      summary().notices.push_back(
+          fmt::format("cache file: {}; this engine keeps nothing there", store.error().message));
+      return;
+    }
+    opened().store.emplace(*std::move(store));
+    opened().cache->Use(*opened().store);
+    const kv::BlockFile& file = opened().store->file();
+    summary().details.push_back(
+        fmt::format("cache file: {} has {} of {} blocks of {} tokens", options().cache_file,
+                    file.n_records(kv::BlockFile::kBlock), file.n_places(kv::BlockFile::kBlock),
+                    tensor::kKvBlock));
   }
 
   // All draft models and heads, and all drafters that need no model: a request may choose any of
@@ -490,6 +510,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Open(EngineOptions options) 
 }
 
 Engine::Impl::~Impl() {
+  if (opened_.cache && files_.status()) opened_.cache->KeepAll();
   if (!estimates_ || !accounting_) return;
   try {
     if (kept_costs_.keeps() && estimates_->costs.n_read() >= kWorthKeeping)

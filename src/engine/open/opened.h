@@ -35,6 +35,7 @@ struct Opened {
   const kernels::Kernels* kernels = nullptr;
   std::unique_ptr<model::Runner> target;
   std::unique_ptr<model::RankHead> rank_head;  // null: the target has none
+  std::optional<kv::BlockStore> store;         // EngineOptions::cache_file
   std::optional<kv::BlockTables> cache;
   int vocabulary = 0;
   int context = 0;                // positions of a text

@@ -52,6 +52,7 @@ Ticket Admission::Add(PreparedRequest request, OnRound on_round, bool in_batch) 
   job->grammar = std::move(request.grammar_);
   job->request = std::move(request.request_);
   job->salt = salts_.Of(job->request.cache_salt);
+  cache_.NameSalt(job->salt, job->request.cache_salt);
   job->no_memory = NoMemory("request");
   job->on_round = std::move(on_round);
   job->in_batch = in_batch;

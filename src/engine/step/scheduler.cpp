@@ -67,6 +67,7 @@ std::span<const Token> Scheduler::SharableText(const Sequence& s) const noexcept
 }
 
 void Scheduler::SharePrefix(Sequence& s) noexcept {
+  cache_.Restore(s.job->seq, SharableText(s), s.job->salt);
   const int gained = cache_.Share(s.job->seq, SharableText(s), s.job->salt);
   if (gained == 0) return;
   const int length = cache_.length(s.job->seq);

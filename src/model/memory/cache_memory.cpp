@@ -88,6 +88,17 @@ void CacheMemory::Copy(std::int32_t from, std::int32_t to, bool windowed) noexce
   }
 }
 
+void CacheMemory::AddParts(std::int32_t block, std::vector<std::span<std::byte>>& parts) noexcept {
+  const auto index = static_cast<std::size_t>(block);
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer)
+    for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {
+      const HeadView view = Head(static_cast<int>(layer), head);
+      if (layers_[layer].n_blocks != options_.n_blocks) continue;
+      parts.emplace_back(view.k + index * view.k_stride, view.k_stride);
+      if (view.v_stride != 0) parts.emplace_back(view.v + index * view.v_stride, view.v_stride);
+    }
+}
+
 void CacheMemory::Clear(std::span<const std::int32_t> blocks) noexcept {
   for (std::size_t layer = 0; layer < layers_.size(); ++layer)
     for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {

@@ -52,6 +52,8 @@ class CacheMemory {
   // One block gets what another one holds, in layers that see all positions or in those that see a
   // window of them and have fewer blocks.
   void Copy(std::int32_t from, std::int32_t to, bool windowed) noexcept;
+  // The parts that hold the block, in layers that have as many blocks as the options say.
+  void AddParts(std::int32_t block, std::vector<std::span<std::byte>>& parts) noexcept;
   // Writes zeros, also to all blocks of layers that have fewer.
   void Clear(std::span<const std::int32_t> blocks) noexcept;
 

@@ -75,6 +75,14 @@ void StateMemory::ForEachPart(SeqId seq, Pos at, int checkpoint, const ThreadPoo
   }
 }
 
+void StateMemory::AddParts(int checkpoint, std::vector<std::span<std::byte>>& parts) noexcept {
+  for (const Layer& layer : layers_)
+    if (layer.copy_stride != 0)
+      parts.push_back(std::as_writable_bytes(
+          std::span(memory_.data() + layer.first_copy + checkpoint * layer.copy_stride,
+                    static_cast<std::size_t>(layer.copy_stride))));
+}
+
 void StateMemory::Save(SeqId seq, Pos at, int checkpoint, const ThreadPool& pool,
                        int thread) noexcept {
   ForEachPart(seq, at, checkpoint, pool, thread,

@@ -57,6 +57,9 @@ class StateMemory {
     return At(layers_[static_cast<std::size_t>(layer)], seq);
   }
 
+  // The parts that hold a checkpoint.
+  void AddParts(int checkpoint, std::vector<std::span<std::byte>>& parts) noexcept;
+
   int n_checkpoints() const noexcept { return n_checkpoints_; }
   // What all layers keep of a sequence whose state has taken in the positions before `at`. Each thread
   // of the team that runs copies a part.

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of blocks: what is written comes back, and whatever else is in the file does no harm.
+#include "kv/block_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string>
+
+namespace foretoken::kv {
+namespace {
+
+constexpr std::int64_t kFileBlockBytes = 96, kFileStateBytes = 40;
+
+struct BlockFileTest : testing::Test {
+  std::string path = testing::TempDir() + "block_file_" + std::to_string(getpid()) + "_" +
+                     testing::UnitTest::GetInstance()->current_test_info()->name();
+  BlockFile::Shape shape = {.made_by = RootKey("model"),
+                            .block_bytes = kFileBlockBytes,
+                            .state_bytes = kFileStateBytes,
+                            .max_bytes = 4096 + 40 * (kFileBlockBytes + 232)};
+
+  BlockFileTest() { unlink(path.c_str()); }
+  ~BlockFileTest() override { unlink(path.c_str()); }
+
+  BlockFile Open() {
+    auto file = BlockFile::Open(path, shape);
+    if (!file) ADD_FAILURE() << file.error().message;
+    return *std::move(file);
+  }
+  std::string WhyNot() {
+    auto file = BlockFile::Open(path, shape);
+    return file ? "" : file.error().message;
+  }
+  std::string Bytes() const {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void Put(const std::string& bytes) const {
+    unlink(path.c_str());
+    std::ofstream(path, std::ios::binary) << bytes;
+    chmod(path.c_str(), 0600);
+  }
+};
+
+BlockFile::Text FileText(Token first, int n_tokens = 32, std::int32_t n_before = 0) {
+  BlockFile::Text text{.before = RootKey("salt"), .n_before = n_before, .n_tokens = n_tokens};
+  for (int i = 0; i < n_tokens; ++i) text.tokens[static_cast<std::size_t>(i)] = first + i;
+  return text;
+}
+
+BlockKey FileKey(const BlockFile::Text& text) {
+  return KeyAfter(text.before, text.View());
+}
+
+// The bytes of a record in three parts.
+struct FileBytes {
+  std::vector<std::byte> bytes;
+  std::vector<std::span<std::byte>> parts;
+  explicit FileBytes(std::int64_t n, int value = 0)
+      : bytes(static_cast<std::size_t>(n), std::byte(value)) {
+    const std::span all(bytes);
+    parts = {all.first(7), all.subspan(7, 20), all.subspan(27)};
+  }
+};
+
+bool WriteTo(BlockFile& file, const BlockFile::Text& text, int value) {
+  return file.Write(BlockFile::kBlock, text, FileBytes(kFileBlockBytes, value).parts);
+}
+
+// The value of all bytes of a block; -1: it is not there, -2: it could not be read, -3: they differ.
+int ReadFrom(BlockFile& file, const BlockFile::Text& text) {
+  const std::int32_t place = file.Find(BlockFile::kBlock, FileKey(text));
+  if (place == BlockFile::kNone) return -1;
+  FileBytes read(kFileBlockBytes);
+  if (!file.Read(BlockFile::kBlock, place, read.parts)) return -2;
+  for (const std::byte byte : read.bytes)
+    if (byte != read.bytes[0]) return -3;
+  return std::to_integer<int>(read.bytes[0]);
+}
+
+TEST_F(BlockFileTest, WhatIsWrittenComesBackAlsoInALaterProcess) {
+  {
+    BlockFile file = Open();
+    EXPECT_EQ(ReadFrom(file, FileText(1)), -1);
+    EXPECT_TRUE(WriteTo(file, FileText(1), 11));
+    EXPECT_TRUE(WriteTo(file, FileText(1), 12));  // is known
+    EXPECT_TRUE(WriteTo(file, FileText(1, 20), 13));
+    BlockFile::Text state = FileText(1, 20);
+    state.first = 14, state.last = 20;
+    EXPECT_TRUE(file.Write(BlockFile::kState, state, FileBytes(kFileStateBytes, 14).parts));
+    EXPECT_EQ(ReadFrom(file, FileText(1)), 11);
+  }
+  BlockFile file = Open();
+  EXPECT_EQ(file.n_records(BlockFile::kBlock), 2);
+  EXPECT_EQ(ReadFrom(file, FileText(1)), 11);
+  EXPECT_EQ(ReadFrom(file, FileText(1, 20)), 13);
+  const std::int32_t state = file.Find(BlockFile::kState, FileKey(FileText(1, 20)));
+  ASSERT_NE(state, BlockFile::kNone);
+  EXPECT_EQ(file.TextOf(BlockFile::kState, state).first, 14);
+  FileBytes read(kFileStateBytes);
+  EXPECT_TRUE(file.Read(BlockFile::kState, state, read.parts));
+  EXPECT_EQ(read.bytes[39], std::byte{14});
+}
+
+TEST_F(BlockFileTest, TheRecordThatWasUsedLongestAgoMakesRoom) {
+  BlockFile file = Open();
+  const int most = file.n_places(BlockFile::kBlock);
+  for (int i = 0; i < most; ++i) EXPECT_TRUE(WriteTo(file, FileText(100 * i), 1 + i));
+  EXPECT_EQ(ReadFrom(file, FileText(0)), 1);
+  EXPECT_TRUE(WriteTo(file, FileText(99'999), 77));
+  EXPECT_EQ(ReadFrom(file, FileText(0)), 1);
+  EXPECT_EQ(ReadFrom(file, FileText(100)), -1);
+  EXPECT_EQ(ReadFrom(file, FileText(99'999)), 77);
+  EXPECT_EQ(file.n_records(BlockFile::kBlock), most);
+  EXPECT_LE(static_cast<std::int64_t>(Bytes().size()), shape.max_bytes);
+}
+
+TEST_F(BlockFileTest, FindsWhatHasMostTokensInCommon) {
+  BlockFile file = Open();
+  BlockFile::Text near = FileText(1, 10);
+  near.tokens[9] = 500;
+  EXPECT_TRUE(WriteTo(file, near, 1));
+  EXPECT_TRUE(WriteTo(file, FileText(1, 5), 2));
+  const auto tokens = FileText(1);
+  const auto like = [&](auto&& fits) {
+    return file.FindLike(BlockFile::kBlock, tokens.before, tokens.View(), fits);
+  };
+  EXPECT_EQ(file.TextOf(BlockFile::kBlock, like([](auto&, int) { return true; })).n_tokens, 10);
+  EXPECT_EQ(like([](auto& text, int) { return text.n_tokens == 3; }), BlockFile::kNone);
+  EXPECT_EQ(file.FindLike(BlockFile::kBlock, RootKey("other"), tokens.View(),
+                          [](auto&, int) { return true; }),
+            BlockFile::kNone);
+}
+
+TEST_F(BlockFileTest, ForeignFilesAreRefusedAndLeftAlone) {
+  {
+    BlockFile file = Open();
+    EXPECT_TRUE(WriteTo(file, FileText(1), 5));
+  }
+  const std::string good = Bytes();
+  shape.made_by = RootKey("other model");
+  EXPECT_NE(WhyNot().find("of another model"), std::string::npos) << WhyNot();
+  EXPECT_EQ(Bytes(), good);
+  shape.made_by = RootKey("model");
+  std::string other = good;
+  other[8] = 2;
+  Put(other);
+  EXPECT_NE(WhyNot().find("another version"), std::string::npos) << WhyNot();
+  other = good, other[60] ^= 1;
+  Put(other);
+  EXPECT_NE(WhyNot(), "");
+  Put("a letter to somebody");
+  EXPECT_NE(WhyNot().find("no file of cache blocks"), std::string::npos) << WhyNot();
+  EXPECT_EQ(Bytes(), "a letter to somebody");
+  Put(good);
+  chmod(path.c_str(), 0622);
+  EXPECT_NE(WhyNot().find("others may write"), std::string::npos) << WhyNot();
+  chmod(path.c_str(), 0600);
+  const BlockFile file = Open();
+  EXPECT_NE(WhyNot().find("another process"), std::string::npos) << WhyNot();
+}
+
+// Wherever a file is cut or changed, a block that comes back has the bytes that were written.
+TEST_F(BlockFileTest, DamageNeverComesBackAsABlock) {
+  {
+    BlockFile file = Open();
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(WriteTo(file, FileText(100 * i), 1 + i));
+  }
+  const std::string good = Bytes();
+  std::mt19937 random(7);
+  int n_lost = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string bad = good;
+    if (round % 4 == 0)
+      bad.resize(4096 + random() % (bad.size() - 4096));
+    else
+      bad[4096 + random() % (bad.size() - 4096)] ^= static_cast<char>(1 + random() % 255);
+    Put(bad);
+    BlockFile file = Open();
+    for (int i = 0; i < 5; ++i) {
+      const int value = ReadFrom(file, FileText(100 * i));
+      EXPECT_TRUE(value == 1 + i || value == -1 || value == -2) << value;
+      n_lost += value != 1 + i ? 1 : 0;
+    }
+    EXPECT_TRUE(WriteTo(file, FileText(7777), 9));
+    EXPECT_EQ(ReadFrom(file, FileText(7777)), 9);
+  }
+  EXPECT_GE(n_lost, 400);
+}
+
+TEST_F(BlockFileTest, AFullDiskEndsWritingAndNothingElse) {
+  BlockFile file = Open();
+  EXPECT_TRUE(WriteTo(file, FileText(1), 5));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{.rlim_cur = 4096 + 400, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_FALSE(WriteTo(file, FileText(100), 6));
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_FALSE(file.status());
+  EXPECT_NE(file.status().error().message.find("cannot write"), std::string::npos);
+  EXPECT_EQ(ReadFrom(file, FileText(1)), 5);
+  EXPECT_EQ(ReadFrom(file, FileText(100)), -1);
+  EXPECT_FALSE(WriteTo(file, FileText(200), 7));
+}
+
+}  // namespace
+}  // namespace foretoken::kv

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables with a store: random texts in a memory that is too small for them, and in new tables that have
+// nothing but the file. What comes back is what was computed.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "base/hash.h"
+#include "kv/block_tables.h"
+#include "kv/transaction.h"
+
+namespace foretoken::kv {
+namespace {
+
+using StoredText = std::vector<Token>;
+
+// Tables over a store, and the memory that a runner would have: a number for each position, which
+// depends on the whole text up to there.
+struct StoredCache {
+  StoredCache(const std::string& path, int n_blocks, std::int64_t max_bytes = 1 << 20)
+      : tables({.n_sequences = 2, .max_positions = 400, .n_positions = n_blocks * 32}),
+        rows(static_cast<std::size_t>(n_blocks) * 32),
+        store(*BlockFile::Open(path,
+                               {.block_bytes = 32 * sizeof(std::uint64_t), .max_bytes = max_bytes}),
+              {.of_block =
+                   [this](std::int32_t block, BlockStore::PartList& parts) {
+                     parts.assign({std::as_writable_bytes(
+                         std::span(rows).subspan(static_cast<std::size_t>(block) * 32, 32))});
+                   },
+               .of_state = {}},
+              1) {
+    tables.Use(store);
+  }
+
+  static std::uint64_t RowOf(std::span<const Token> text, SaltId salt) {
+    return HashOf(text) + static_cast<std::uint64_t>(salt);
+  }
+  std::uint64_t& Row(SeqId seq, int position) {
+    const std::int32_t block = tables.Blocks(seq)[static_cast<std::size_t>(position / 32)];
+    return rows[static_cast<std::size_t>(block * 32 + position % 32)];
+  }
+  // Reads a text to its end, and returns how many of its positions were known.
+  int Read(SeqId seq, const StoredText& text, SaltId salt = kNoSalt) {
+    const std::span all(text);
+    tables.Restore(seq, all.first(all.size() - 1), salt);
+    const int known = tables.Share(seq, all.first(all.size() - 1), salt);
+    while (tables.length(seq) < static_cast<int>(text.size())) {
+      const int at = tables.length(seq), n = std::min(20, static_cast<int>(text.size()) - at);
+      Segment segment{.seq = seq, .n_rows = n, .first_position = at, .n_certain = n};
+      Transaction transaction(tables, {&segment, 1});
+      for (int i = at; i < at + n; ++i)
+        Row(seq, i) = RowOf(all.first(static_cast<std::size_t>(i) + 1), salt);
+      transaction.Commit({&n, 1});
+      tables.Publish(seq, all.first(static_cast<std::size_t>(at + n)), salt);
+    }
+    for (int i = 0; i < static_cast<int>(text.size()); ++i)
+      EXPECT_EQ(Row(seq, i), RowOf(all.first(static_cast<std::size_t>(i) + 1), salt)) << i;
+    return known;
+  }
+  int ReadAndEnd(SeqId seq, const StoredText& text, SaltId salt = kNoSalt) {
+    const int known = Read(seq, text, salt);
+    tables.End(seq, text, salt);
+    return known;
+  }
+
+  BlockTables tables;
+  std::vector<std::uint64_t> rows;
+  BlockStore store;
+};
+
+struct StoredTables : testing::Test {
+  std::string path = testing::TempDir() + "stored_tables_" + std::to_string(getpid()) + "_" +
+                     testing::UnitTest::GetInstance()->current_test_info()->name();
+  StoredTables() { unlink(path.c_str()); }
+  ~StoredTables() override { unlink(path.c_str()); }
+};
+
+StoredText TextFrom(Token first, int n) {
+  StoredText text(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) text[static_cast<std::size_t>(i)] = first + i;
+  return text;
+}
+
+TEST_F(StoredTables, WhatHasNoRoomInMemoryComesBack) {
+  StoredCache cache(path, 4);
+  EXPECT_EQ(cache.ReadAndEnd(0, TextFrom(1, 100)), 0);
+  EXPECT_EQ(cache.ReadAndEnd(0, TextFrom(1000, 100)), 0);  // takes the place of the first
+  EXPECT_GE(cache.store.counts().blocks_written, 3);
+  EXPECT_EQ(cache.ReadAndEnd(1, TextFrom(1, 100)), 99);
+  EXPECT_EQ(cache.store.counts().blocks_read, 4);  // the tail among them
+}
+
+TEST_F(StoredTables, WhatIsKeptAtTheEndComesBackInNewTables) {
+  {
+    StoredCache cache(path, 8);
+    cache.ReadAndEnd(0, TextFrom(1, 70));
+    cache.tables.KeepAll();
+    EXPECT_EQ(cache.store.counts().blocks_written, 3);
+    cache.tables.KeepAll();
+    EXPECT_EQ(cache.store.counts().blocks_written, 3);
+  }
+  StoredCache cache(path, 8);
+  StoredText parted = TextFrom(1, 90);
+  parted[40] = 7;
+  EXPECT_EQ(cache.ReadAndEnd(0, parted), 32);
+  EXPECT_EQ(cache.ReadAndEnd(1, TextFrom(1, 90)), 70);
+  EXPECT_EQ(cache.store.counts().blocks_read, 3);
+}
+
+TEST_F(StoredTables, TextsOfTwoSaltsNeverMeet) {
+  for (int round = 0; round < 2; ++round) {
+    StoredCache cache(path, 8);
+    const SaltId mine = round == 0 ? 1 : 2, theirs = 3 - mine;  // numbers change with each process
+    cache.tables.NameSalt(mine, "mine");
+    cache.tables.NameSalt(theirs, "theirs");
+    EXPECT_EQ(cache.store.RootOf(mine), RootKey("mine"));
+    if (round == 0) {
+      cache.ReadAndEnd(0, TextFrom(1, 70), mine);
+      cache.tables.KeepAll();
+      continue;
+    }
+    EXPECT_EQ(cache.ReadAndEnd(0, TextFrom(1, 70), theirs), 0);
+    EXPECT_EQ(cache.ReadAndEnd(0, TextFrom(1, 70)), 0);
+    EXPECT_EQ(cache.store.counts().blocks_read, 0);
+    // The number that was mine in the last process is theirs now, so only the name tells.
+    EXPECT_EQ(cache.store.RootOf(theirs), RootKey("theirs"));
+  }
+}
+
+TEST_F(StoredTables, BringBackWhatWasComputedThroughRandomPrograms) {
+  std::mt19937 random(5);
+  std::int64_t n_known = 0, n_read = 0;
+  for (int process = 0; process < 6; ++process) {
+    StoredCache cache(path, 14, process < 3 ? 1 << 20 : 12'000);  // then the file is too small, too
+    for (int step = 0; step < 150; ++step) {
+      StoredText text = TextFrom(1, 20 + static_cast<int>(random() % 180));
+      for (int change = static_cast<int>(random() % 3); change > 0; --change)
+        text[random() % text.size()] = static_cast<Token>(random() % 3);
+      n_known += cache.ReadAndEnd(static_cast<SeqId>(random() % 2), text);
+    }
+    n_read += cache.store.counts().blocks_read;
+    cache.tables.KeepAll();
+  }
+  EXPECT_GT(n_known, 10'000);
+  EXPECT_GT(n_read, 300);
+}
+
+}  // namespace
+}  // namespace foretoken::kv
