@@ -91,9 +91,19 @@ TEST(RoundCosts, OneBadReadingSaysLittleBesideItsNeighbours) {
   costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 180)});
   for (int i = 0; i < 40; ++i) costs.RecordPass(2, 0, 120), costs.RecordPass(4, 0, 160);
   costs.RecordPass(3, 0, 280);
-  EXPECT_LT(costs.PassUs(3, 0), 142);  // 155 without the neighbours
+  EXPECT_LT(costs.PassUs(3, 0), 142);  // 157 without the neighbours
   for (int i = 0; i < 200; ++i) costs.RecordPass(3, 0, 156);
   EXPECT_NEAR(costs.PassUs(3, 0), 156, 3);  // what was read often counts
+}
+
+// Only passes of one row run for long, and one of twenty takes long. Nothing tells that one row has
+// become cheaper beside two.
+TEST(RoundCosts, LongRunsOfOneRowDoNotMakeItCheapBesideOthers) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(2, 0, 110), Cost(3, 0, 130)});
+  for (int i = 0; i < 40; ++i) costs.RecordPass(1, 0, 100), costs.RecordPass(2, 0, 110);
+  for (int i = 0; i < 8000; ++i) costs.RecordPass(1, 0, i % 20 == 0 ? 300 : 95);
+  EXPECT_NEAR(costs.PassUs(2, 0) / costs.PassUs(1, 0), 1.1, 0.015);
 }
 
 // A core's clock may double within a text, in the first pass with drafts for example. Drafts are quicker
