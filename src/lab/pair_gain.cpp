@@ -192,8 +192,7 @@ std::vector<double> SurvivalOf(const SpeculationStats& stats, int n) {
   std::vector<double> survival;
   double conditional = 0, product = 1;
   for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
-    const bool known =
-        i < stats.verified_per_position.size() && stats.verified_per_position[i] > 0;
+    const bool known = i < stats.verified_per_position.size() && stats.verified_per_position[i] > 0;
     if (!known && i == 0) return {};
     if (known)
       conditional = static_cast<double>(stats.accepted_per_position[i]) /

@@ -49,7 +49,7 @@ struct EmbeddingCall {
 struct RerankCall {
   std::string query;
   std::vector<std::string> documents;
-  std::string field = "documents";  // "texts": the request and its reply have TEI's form
+  std::string field = "documents";   // "texts": the request and its reply have TEI's form
   Pooling pooling = Pooling::kLast;  // kRank: pairs are scored by the model's head
   std::size_t most = kMostInputs;    // results
   bool with_documents = false;
