@@ -38,8 +38,8 @@ def on_terminal(columns, *arguments, environment="-u COLUMNS"):
             end = time.monotonic() + SECONDS
             while time.monotonic() < end:
                 text = subprocess.run([*tmux, "capture-pane", "-p", "-S", "-2000"], capture_output=True, check=True).stdout.decode()
-                if re.search(r"(?m)^the end$", text):
-                    return [line.rstrip() for line in text[:text.index("the end")].splitlines()]
+                if end_line := re.search(r"(?m)^the end$", text):
+                    return [line.rstrip() for line in text[:end_line.start()].splitlines()]
                 time.sleep(0.05)
         finally:
             subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)
