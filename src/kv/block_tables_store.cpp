@@ -16,7 +16,7 @@ void BlockTables::Use(BlockStore& store) {
     states_.checkpoints().OnLost([this](std::int32_t place) { KeepState(place); });
 }
 
-// Of what may stand before a block in the index.
+// The key of what may stand before a block in the index.
 std::optional<BlockKey> BlockTables::KeyOf(std::int64_t before) const noexcept {
   if (before >= 0) return keys_[static_cast<std::size_t>(before)];
   return store_->RootOf(-1 - before);

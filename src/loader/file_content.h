@@ -15,8 +15,8 @@ struct FileContent {
   std::uint64_t hash = 0;  // of its first, middle and last MiB
 };
 
-// Of a model's file, or of a model folder, whose first file of weights stands for all. Errors: those of the
-// file.
+// The content of a model's file, or of a model folder, whose first file of weights stands for all. Errors:
+// those of the file.
 [[nodiscard]] Result<FileContent> ContentOf(const std::string& path);
 
 }  // namespace foretoken::loader

@@ -50,7 +50,7 @@ class CacheFile : public testing::TestWithParam<const char*> {
     request.cache_salt = salt;
     return request;
   }
-  // Of a text that was read before: all full blocks, or all but the last token where a copy of a
+  // What comes back of a text that was read before: all full blocks, or all but the last token where a copy of a
   // recurrent state reaches it.
   static int Known(int n_tokens) {
     const bool recurrent =

@@ -283,7 +283,7 @@ class DraftFilesOpener {
     return {};
   }
 
-  // Of the types that the options name, or of the usual ones. Copies of the same bytes are one.
+  // The types that the options name, or the usual ones. Copies of equal bytes are one.
   Result<std::vector<CopyOffer>> CopyOffers(std::span<const Token> reduced) const {
     const std::string& names = options_.speculative.self_draft;
     FORETOKEN_TRY(const model::CopyTypes named, CopyTypesFor(names));

@@ -43,7 +43,7 @@ double Accepted(const CopyFigure& figure, double rejected) {
   return (figure.agreed + kExpected * (1 - rejected)) / (figure.positions + kExpected);
 }
 
-// Of what was measured to what was expected.
+// The ratio of what was measured to what was expected.
 class Ratio {
  public:
   void Add(double ratio) { sum_ += ratio, ++n_; }
