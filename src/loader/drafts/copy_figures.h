@@ -42,7 +42,7 @@ class CopyFile {
   // One of each types: where this machine has measured none, that of another one, without its cost. Nothing
   // where others than this user can write the file.
   std::vector<CopyFigure> Read() const;
-  // What a copy in these types was measured to be on this machine; 0: there is none.
+  // At how many positions a copy in these types was compared on this machine; 0: there was none.
   int PositionsOf(const std::string& types) const;
   // A file that cannot be written stays as it is.
   void Write(const CopyFigure& figure) const;
