@@ -47,7 +47,8 @@ class TeamChoice {
     const bool retry = known == 0 || c.trying != best;
     if (!retry) {
       const double weight = std::max(kLeastWeight, 1.0 / ++c.n_best);
-      known += weight * (std::min(cost, kMostOfKnown * known) - known);
+      const bool cold = c.n_best == 2 && cost < known;  // the first one met new memory
+      known += (cold ? 1 : weight) * (std::min(cost, kMostOfKnown * known) - known);
       if (best == kTeam && c.n_best == kProven) c.soon = kSoon;
     } else {
       known = c.again ? std::min(known, cost) : cost;
@@ -70,6 +71,7 @@ class TeamChoice {
   // next ones the other way.
   static constexpr double kLeastWeight = 0.1, kMostOfKnown = 4;
   static constexpr int kSoon = 8, kProven = 16;  // passes
+  static constexpr double kLeastWait = 12;       // passes between trials, however little they cost
   struct Class {
     std::array<double, 2> cost{};  // us for each unit of work; 0: not tried yet
     double least_team = 0;         // the least of the team
@@ -83,14 +85,15 @@ class TeamChoice {
   static int Best(const Class& c) noexcept {
     return c.cost[kAlone] != 0 && c.cost[kAlone] <= c.cost[kTeam] ? kAlone : kTeam;
   }
-  // Passes before the slower way is tried again. One such pass costs (slower / faster) passes. One in 40
-  // times as many adds 2.5 %, two of a team in 100 times as many 2 %. A large team that takes longer than
-  // it did may simply have a longer context: 0.6 %.
+  // Passes before the slower way is tried again. One such pass costs (slower - faster) / faster passes.
+  // One in 40 times as many adds 2.5 %, two of a team in 100 times as many 2 %. A large team that takes
+  // longer than it did may simply have a longer context: 0.6 %.
   int Wait(Class& c, bool large) noexcept {
     const int best = Best(c);
     const auto [better, worse] = std::minmax(c.cost[kAlone], c.cost[kTeam]);
     const double share = best == kAlone ? 100 : large ? 160 : 40;
-    const double passes = better > 0 ? std::min(1e6, share * worse / better) : 0;
+    const double passes =
+        better > 0 ? std::clamp(share * (worse - better) / better, kLeastWait, 1e6) : 0;
     if (best == kTeam || !TeamServesOthers(c)) return static_cast<int>(passes);
     const int soon = c.soon;
     c.soon = std::min(1'000'000, 2 * c.soon);

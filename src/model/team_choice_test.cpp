@@ -106,6 +106,26 @@ TEST(TeamChoice, OneSlowPassIsForgotten) {
   }
 }
 
+// The first pass of a size touches new memory, and takes twice as long as all that follow.
+TEST(TeamChoice, AColdFirstPassSaysNothing) {
+  for (const std::uint64_t work : {kSmall, kLarge}) {
+    Passes passes;
+    if (work == kSmall) passes.On({6000, 9000}, 1, work);  // one thread is tried first
+    passes.On({6000, 9000}, 1, work);
+    EXPECT_LT(passes.On({6000, 4000}, 200, work).second, 12) << work;
+  }
+}
+
+// A close decision is looked at again soon, because another look costs little.
+TEST(TeamChoice, ANarrowDefeatOfTheTeamIsTriedAgainSoon) {
+  for (int n = 100; n < 300; n += 20) {
+    Passes passes;
+    passes.On({6000, 4000}, 20, kLarge);
+    EXPECT_GT(passes.On({6000, 6500}, n, kLarge).second, n / 2);
+    EXPECT_LT(passes.On({6000, 4000}, 200, kLarge).second, 25) << n;
+  }
+}
+
 // A thread that slept while one thread worked alone is late in the next pass of the team, and only there.
 TEST(TeamChoice, AThreadThatSleptDoesNotRuleTheTeamOut) {
   TeamChoice choice;
