@@ -82,7 +82,11 @@ struct Core : Habits {
   }
   template <int R, int kBytes>
   static FORETOKEN_INLINE void PrefetchRun(const void* p) {
-    PrefetchAhead<R <= 3 ? 4096 : 8192, R <= 3 ? 512 : 1024, kBytes>(p);
+    constexpr bool kWideRun = kBytes > 512;  // eight bits
+    if constexpr (R == 1)
+      PrefetchAhead<kWideRun ? 4096 : 0, kWideRun ? 512 : 6144, kBytes>(p);
+    else
+      PrefetchAhead<8192, R <= 3 ? 0 : 1024, kBytes>(p);
   }
 
   template <class Type, int R>

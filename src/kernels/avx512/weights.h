@@ -10,17 +10,21 @@
 namespace foretoken::kernels::avx512 {
 namespace {
 
-// Distances of prefetching. Up to three rows run at the speed of the memory and do best with shorter
-// ones. ns per run of a tile, 2 threads of a Xeon with AMX (Sapphire Rapids):
+// Distances of prefetching. Each request keeps a line of the first level occupied until it is answered, so
+// few rows, which hurry, ask for each line once: 6 kB ahead for one row, 8 kB ahead for the second level
+// for two and three. Share of the speed of plain reading, one thread of Zen 4:
+//                4 kB and 512 bytes   8 kB and 1 kB   6 kB, first level   8 kB, second level
+//   Q4_0, 1 row                0.66            0.69                0.95                 0.75
+//   Q4_0, 3 rows               0.60            0.91                0.74                 0.95
+//   Q6_K, 1 row                0.66            0.70                0.84                 0.75
+//   Q6_K, 3 rows               0.62            0.89                0.60                 0.91
+//   Q8_0, 1 row                0.85            0.70                0.77                 0.65
+// ns per run of a tile, 2 threads of a Xeon with AMX (Sapphire Rapids), measured in two steps alone:
 //                  no prefetch   4 kB and 512 bytes   8 kB and 1 kB
 //   Q4_0,  1 row          25.6                 17.3            18.7
-//   Q4_K,  1 row          25.3                 17.4            18.1
 //   Q8_0,  1 row             -                 32.8            35.6
 //   Q8_0,  3 rows         45.2                 33.5            34.6
 //   Q8_0, 16 rows            -                 52.9            51.4
-// Share of the speed of plain reading on Zen 4: Q4_K with 4 rows 0.94 without prefetch and 0.97
-// with 8 kB and 1 kB, with 6 rows 0.67 and 0.87; Q8_0 with 1 row 0.97 without and 1.01 with 4 kB
-// and 512 bytes.
 using avx2::PrefetchAhead;
 
 // How much of the second-level cache row blocks share, for generic::ForRowBlocks.
