@@ -8,11 +8,12 @@ import ctypes
 import os
 import pickle
 import re
+import select
 import subprocess
 import sys
 import urllib.request
 
-from python_testing import ARGUMENTS, MODELS, ROOT, TARGET, TestCase, foretoken, main, open_engine
+from python_testing import ARGUMENTS, MODELS, ROOT, SECONDS, TARGET, TestCase, foretoken, main, open_engine
 from foretoken import _library, engine as engines, stream as streams
 
 HEADER = re.sub(r"/\*.*?\*/", " ", (ROOT / "include/foretoken.h").read_text(), flags=re.S)
@@ -110,6 +111,17 @@ class ProgramTest(TestCase):
                 self.assertIn(b"tales-9m", answer.read())
         self.assertIsNotNone(server.process.poll())
         self.fails(Code.INVALID_ARGUMENT, "serve", "nowhere.gguf", foretoken.serve, "nowhere.gguf")
+
+    def test_a_process_that_is_killed_leaves_no_server(self):
+        program = f"import foretoken\nserver = foretoken.serve({TARGET!r}, threads=1, repack_cache='off')\nprint(server.process.pid, flush=True)\ninput()"
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+        command = [sys.executable, "-c", program]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as parent:
+            server = os.pidfd_open(int(parent.stdout.readline()))
+            self.addCleanup(os.close, server)
+            parent.kill()
+        ended, _, _ = select.select([server], [], [], SECONDS)
+        self.assertEqual(ended, [server])
 
     def test_the_module_is_the_program(self):
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "FORETOKEN_MODELS": MODELS}
