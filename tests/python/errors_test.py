@@ -11,9 +11,10 @@ import re
 import select
 import subprocess
 import sys
+import unittest
 import urllib.request
 
-from python_testing import ARGUMENTS, MODELS, ROOT, SECONDS, TARGET, TestCase, foretoken, main, open_engine
+from python_testing import ARGUMENTS, MODELS, PROGRAM, ROOT, SECONDS, TARGET, TestCase, foretoken, main, open_engine
 from foretoken import _library, engine as engines, stream as streams
 
 HEADER = re.sub(r"/\*.*?\*/", " ", (ROOT / "include/foretoken.h").read_text(), flags=re.S)
@@ -104,7 +105,11 @@ class ErrorsTest(TestCase):
         self.assertEqual(foretoken.version(), foretoken.__version__)
 
 
+SERVES = subprocess.run([PROGRAM, "help", "serve"], capture_output=True, check=False).returncode == 0
+
+
 class ProgramTest(TestCase):
+    @unittest.skipUnless(SERVES, "the program has no server")
     def test_serve_is_a_server_until_it_is_closed(self):
         with foretoken.serve(TARGET, threads=1, ctx_size=256, repack_cache="off") as server:
             with urllib.request.urlopen(f"{server.url}/v1/models") as answer:
@@ -112,6 +117,7 @@ class ProgramTest(TestCase):
         self.assertIsNotNone(server.process.poll())
         self.fails(Code.INVALID_ARGUMENT, "serve", "nowhere.gguf", foretoken.serve, "nowhere.gguf")
 
+    @unittest.skipUnless(SERVES, "the program has no server")
     def test_a_process_that_is_killed_leaves_no_server(self):
         program = f"import foretoken\nserver = foretoken.serve({TARGET!r}, threads=1, repack_cache='off')\nprint(server.process.pid, flush=True)\ninput()"
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
