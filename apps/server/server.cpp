@@ -47,8 +47,8 @@ class Signals {
   explicit Signals(bool with_input) {
     if (pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
     write_end = pipe_[1];
-    awaited_[0] = {.fd = pipe_[0], .events = POLLIN, .revents = 0};
-    awaited_[1] = {.fd = with_input ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0};
+    awaited_[0].fd = pipe_[0];
+    if (with_input) awaited_[1].fd = STDIN_FILENO;
     struct sigaction action = {};
     action.sa_handler = [](int) {
       const int saved = errno;
@@ -96,7 +96,9 @@ class Signals {
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
   static inline volatile int write_end = -1;
   std::array<int, 2> pipe_ = {-1, -1};
-  std::array<pollfd, 2> awaited_ = {};  // the pipe, the standard input; poll() passes over -1
+  // The pipe and the standard input; poll() passes over -1.
+  std::array<pollfd, 2> awaited_ = {pollfd{.fd = -1, .events = POLLIN, .revents = 0},
+                                    pollfd{.fd = -1, .events = POLLIN, .revents = 0}};
   std::array<struct sigaction, 3> before_ = {};
 };
 
@@ -191,7 +193,8 @@ HttpOptions HttpOptionsOf(const ServerOptions& options, int connections) {
           .limits_this_machine = options.limits.connections_per_address.has_value()};
 }
 
-// Until a signal or the input's end comes, or one of the ranks is lost. Returns why it is, then; "" after a signal.
+// Until a signal comes or the input ends, or one of the ranks is lost. Returns why it is, then; ""
+// otherwise.
 std::string AwaitEnd(Signals& signals, RankGroup* ranks) {
   if (ranks == nullptr) {
     signals.Await(-1);
