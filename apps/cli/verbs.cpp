@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of verbs.
+// The table of verbs. FORETOKEN_SERVER is defined where the program has the server.
 #include <algorithm>
 #include <array>
 
@@ -13,10 +13,14 @@ extern const Verb kBenchVerb, kCertifyVerb, kChatVerb, kCheckPairVerb, kClusterV
 
 namespace {
 
-constexpr std::array kVerbs = {&kGenerateVerb, &kChatVerb,     &kServeVerb,      &kInspectVerb,
-                               &kTokenizeVerb, &kQuantizeVerb, &kBenchVerb,      &kCheckPairVerb,
-                               &kTuneVerb,     &kClusterVerb,  &kCertifyVerb,    &kReplayVerb,
-                               &kHelpVerb,     &kVersionVerb,  &kCompletionVerb, &kManVerb};
+constexpr std::array kVerbs = {&kGenerateVerb,  &kChatVerb,
+#ifdef FORETOKEN_SERVER
+                               &kServeVerb,
+#endif
+                               &kInspectVerb,   &kTokenizeVerb, &kQuantizeVerb, &kBenchVerb,
+                               &kCheckPairVerb, &kTuneVerb,     &kClusterVerb,  &kCertifyVerb,
+                               &kReplayVerb,    &kHelpVerb,     &kVersionVerb,  &kCompletionVerb,
+                               &kManVerb};
 
 }  // namespace
 

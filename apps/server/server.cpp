@@ -40,12 +40,15 @@ constexpr std::chrono::seconds kGrace{30}, kShortGrace{1};
 // Between looks whether a rank is lost, or asks for the end.
 constexpr std::chrono::milliseconds kRankPoll{50};
 
-// Turns signals into bytes of a pipe while it lives. The third signal has its default effect.
+// Turns signals into bytes of a pipe while it lives. The third signal has its default effect. The
+// end of the standard input, if it is asked for, stands for the first signal.
 class Signals {
  public:
-  Signals() {
+  explicit Signals(bool with_input) {
     if (pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
     write_end = pipe_[1];
+    awaited_[0].fd = pipe_[0];
+    if (with_input) awaited_[1].fd = STDIN_FILENO;
     struct sigaction action = {};
     action.sa_handler = [](int) {
       const int saved = errno;
@@ -69,12 +72,14 @@ class Signals {
 
   // Waits for the next one; -1 ms: without a limit.
   bool Await(int ms) {
-    pollfd entry = {.fd = pipe_[0], .events = POLLIN, .revents = 0};
     while (true) {
-      const int ready = poll(&entry, 1, ms);
+      const int ready = poll(awaited_.data(), awaited_.size(), ms);
       if (ready < 0 && errno == EINTR) continue;
+      if (ready <= 0) return false;
       char byte = 0;
-      return ready > 0 && read(pipe_[0], &byte, 1) == 1;
+      if (read(pipe_[0], &byte, 1) != 1 && !InputEnded()) continue;
+      awaited_[1].fd = -1;  // no second signal
+      return true;
     }
   }
   static void LetSystemHandle() {
@@ -82,9 +87,18 @@ class Signals {
   }
 
  private:
+  // Nobody wants what there is to read.
+  bool InputEnded() const {
+    std::array<char, 4096> unwanted = {};
+    return awaited_[1].revents != 0 && read(STDIN_FILENO, unwanted.data(), unwanted.size()) <= 0;
+  }
+
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
   static inline volatile int write_end = -1;
   std::array<int, 2> pipe_ = {-1, -1};
+  // The pipe and the standard input; poll() passes over -1.
+  std::array<pollfd, 2> awaited_ = {pollfd{.fd = -1, .events = POLLIN, .revents = 0},
+                                    pollfd{.fd = -1, .events = POLLIN, .revents = 0}};
   std::array<struct sigaction, 3> before_ = {};
 };
 
@@ -179,7 +193,8 @@ HttpOptions HttpOptionsOf(const ServerOptions& options, int connections) {
           .limits_this_machine = options.limits.connections_per_address.has_value()};
 }
 
-// Until a signal comes, or one of the ranks is lost. Returns why it is, then; "" after a signal.
+// Until a signal comes or the input ends, or one of the ranks is lost. Returns why it is, then; ""
+// otherwise.
 std::string AwaitEnd(Signals& signals, RankGroup* ranks) {
   if (ranks == nullptr) {
     signals.Await(-1);
@@ -204,7 +219,7 @@ Result<ServeOutcome> Listen(Service& service, RankGroup* ranks, ByteLedger& byte
   FORETOKEN_TRY(const int connections, MaxConnections());
   Router router(service);
   HttpServer http(HttpOptionsOf(service.options, connections), router, bytes, service.overload);
-  Signals signals;
+  Signals signals(service.options.exit_with_stdin);
   FORETOKEN_TRY(const int port, http.Bind());
   std::thread listener([&http] { http.Listen(); });
   const Status told = CatchNoMemory("server", [&]() -> Status {

@@ -40,8 +40,9 @@ struct ServerOptions {
   // The model's names in requests; replies use the first one. The file's name, with .gguf and
   // without, works too; if no name is given, the one without is the first.
   std::vector<std::string> model_names;
-  bool any_model = false;   // requests may name any model
-  ChatOptions chat_format;  // how messages are written; requests add tools and variables
+  bool any_model = false;        // requests may name any model
+  ChatOptions chat_format;       // how messages are written; requests add tools and variables
+  bool exit_with_stdin = false;  // the end of the standard input is a signal to end
   bool log_requests = true;
   bool log_prompts = false;
 };
@@ -51,7 +52,7 @@ enum class ServeOutcome { kDrained, kStopped };
 // The server listens on a network, and whoever reaches it there may use it.
 bool IsOpenToAll(const ServerOptions& options);
 
-// Serves until SIGTERM, SIGINT or SIGHUP, then answers what it has accepted and refuses the rest
+// Serves until SIGTERM, SIGINT, SIGHUP or (exit_with_stdin) the end of the standard input, then answers what it has accepted and refuses the rest
 // (kDrained); a second signal cancels what runs (kStopped). Handles these signals while it runs,
 // except a SIGHUP that was ignored (nohup). `engine_options` are those of the engine. on_listening
 // gets the port. Errors: kIo: the address cannot be used, or the trace is not whole

@@ -10,6 +10,7 @@ from typing import Any, ContextManager, Iterable, List, Mapping, Union
 
 from . import _arrays, callbacks
 from ._library import Handle, call, library, make, text_bytes
+from .errors import Code, Error
 
 
 class Kind(enum.IntEnum):
@@ -55,6 +56,7 @@ class Options:
     """Options of the library, which this package makes for each call."""
 
     def __init__(self, kind: Kind, values: Mapping[str, Any], processors: Iterable[Any] = (), drafter: Any = None):
+        self._kind = kind
         self._handle = Handle(self, "options", make("foretoken_options_create", int(kind)), "foretoken_options_free")
         self.callbacks: List[callbacks.Entry] = []
         for key, value in values.items():
@@ -75,7 +77,16 @@ class Options:
                 call("foretoken_options_set_tokens", pointer, name, _arrays.address(tokens), len(tokens))
                 return
             for item in value if key == "stop" and not plain else [value]:
-                call("foretoken_options_set", pointer, name, *text_bytes(_text(key, item), key))
+                self._set_text(pointer, key, name, _text(key, item))
+
+    def _set_text(self, pointer: int, key: str, name: bytes, text: Any) -> None:
+        try:
+            call("foretoken_options_set", pointer, name, *text_bytes(text, key))
+        except Error as error:
+            if error.code != Code.NOT_FOUND or key in option_keys(self._kind):
+                raise
+            way = f"foretoken.option_keys({self._kind.name.lower()!r}) lists those there are"
+            raise Error(error.code, error.field, f"{error.field}: there is no such key; {way}") from None
 
     def use(self) -> ContextManager[int]:
         """A block in which the address of the C object stays valid."""

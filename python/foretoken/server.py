@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`foretoken serve` as a child process.
 
-Contract: the server listens when `serve` returns, and is ended when its `Server` is closed or dropped, and at exit.
+Contract: the server listens when `serve` returns, and is ended when its `Server` is closed or dropped, and with this process, however that
+ends: then its standard input ends (--exit-with-stdin).
 """
 import collections
 import os
@@ -24,6 +25,8 @@ def _end(process: "subprocess.Popen[str]") -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
 
 
 class Server:
@@ -73,11 +76,11 @@ def _flag(name: str, value: Any) -> "list[str]":
 def serve(model: Optional[Any] = None, *, port: int = 0, **flags: Any) -> Server:
     """Starts a server and waits until it listens. model: a path; None: the bundled one. port 0: a free one. flags: those of `foretoken serve` with
     underscores: True sets a flag, a list repeats it. Errors: NOT_FOUND (no program), INVALID_ARGUMENT (it ended; the text has its reason)."""
-    command = [program(), "serve", "--port", str(port)] + ([] if model is None else ["--model", str(model)])
+    command = [program(), "serve", "--exit-with-stdin", "--port", str(port)] + ([] if model is None else ["--model", str(model)])
     for name, value in flags.items():
         if value is not None:
             command += _flag(name, value)
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     assert process.stdout is not None and process.stderr is not None
     last: "collections.deque[str]" = collections.deque(maxlen=50)
     errors = _read_on(process.stderr, last)

@@ -5,6 +5,9 @@
 
 #include <limits>
 #include <new>
+#include <utility>
+
+#include "capi/option_words.h"
 
 namespace foretoken::capi {
 
@@ -41,11 +44,11 @@ foretoken_status CodeOf(ErrorCode code) noexcept {
 namespace {
 
 // Without memory for the error there is the code alone.
-foretoken_status Fill(foretoken_error** error, foretoken_status code, const std::string& field,
-                      std::string_view message) noexcept {
+template <typename Make>
+foretoken_status Fill(foretoken_error** error, foretoken_status code, Make&& make) noexcept {
   if (error == nullptr) return code;
   try {
-    *error = new foretoken_error{code, field, std::string(message)};
+    *error = new foretoken_error(make());
   } catch (const std::exception&) {
     *error = nullptr;
   }
@@ -55,12 +58,16 @@ foretoken_status Fill(foretoken_error** error, foretoken_status code, const std:
 }  // namespace
 
 foretoken_status Report(foretoken_error** error, const Error& why) noexcept {
-  return Fill(error, CodeOf(why.code), why.field, why.message);
+  const foretoken_status code = CodeOf(why.code);
+  return Fill(error, code, [&] {
+    Error said = InKeys(why);
+    return foretoken_error{code, std::move(said.field), std::move(said.message)};
+  });
 }
 
 foretoken_status Report(foretoken_error** error, foretoken_status code,
                         const char* message) noexcept {
-  return Fill(error, code, {}, message);
+  return Fill(error, code, [&] { return foretoken_error{code, {}, message}; });
 }
 
 Status Needs(const void* argument, const char* name) {

@@ -171,8 +171,8 @@ class Fish(Script):
         self.assertEqual(sorted(self.offered("foretoken generate -m mo")), ["model one.gguf", "model.gguf"])
         self.assertEqual(self.offered("foretoken generate -n "), [])
         self.assertEqual(self.offered("foretoken completion z"), ["zsh"])
-        long_names = {name for name in flags_of("serve") if name.startswith("--")}
-        self.assertEqual(long_names - set(self.offered("foretoken serve --")), set())
+        long_names = {name for name in flags_of("bench") if name.startswith("--")}
+        self.assertEqual(long_names - set(self.offered("foretoken bench --")), set())
 
 
 class ManPages(unittest.TestCase):

@@ -133,7 +133,7 @@ class Outputs(FilesTest):
                    preexec_fn=limit_file_sizes(1 << 20))
 
     def test_standard_output_at_a_limit_or_a_full_disk_is_an_error(self):
-        for words in (("help",), ("help", "generate"), ("generate", "--help"), ("man",), ("man", "serve"), ("completion", "bash"),
+        for words in (("help",), ("help", "generate"), ("generate", "--help"), ("man",), ("man", "chat"), ("completion", "bash"),
                       ("inspect", MODEL), ("tokenize", "-m", MODEL, "-p", "a " * 200)):
             for place, why in ((self.folder / "out", "File too large"), ("/dev/full", "No space left")):
                 with self.subTest(words=words, place=place), open(place, "w") as out:

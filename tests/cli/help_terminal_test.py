@@ -52,7 +52,7 @@ class Widths(unittest.TestCase):
     def test_no_line_runs_over_the_edge_and_wide_terminals_are_used(self):
         for columns in (60, 80, 120):
             longest = 0
-            for arguments in ((), ("generate", "--help"), ("serve", "--help-all"), ("help", "tokenize")):
+            for arguments in ((), ("generate", "--help"), ("generate", "--help-all"), ("help", "tokenize")):
                 shown = on_terminal(columns, *arguments)
                 # A line that ran over the edge would be two.
                 self.assertEqual(shown, [line.rstrip() for line in piped(*arguments, columns=columns).splitlines()], (columns, arguments))

@@ -155,6 +155,18 @@ class Library(unittest.TestCase):
         self.assertRegex(linked, r'"foretoken_engine\b')
         self.assertNotRegex(linked.lower(), r"foretoken_(cli|server|mpi)\b|_tests\b|example_|boost|prometheus")
 
+    def test_a_program_without_the_server_needs_neither_boost_nor_prometheus(self):
+        build = pathlib.Path(FOLDER.name) / "no_server"
+        configure = (ARGUMENTS.cmake, "-S", ARGUMENTS.sources, "-G", ARGUMENTS.generator, "-DFORETOKEN_TRAIN=OFF", "-DFORETOKEN_MPI=OFF",
+                     f"-DCMAKE_CXX_COMPILER={ARGUMENTS.compiler}", f"-DCMAKE_C_COMPILER={ARGUMENTS.c_compiler}", *without("Boost", "prometheus-cpp"))
+        done(*configure, "-B", build, "-DFORETOKEN_SERVER=OFF", f"--graphviz={build}/linked.dot")
+        linked = (build / "linked.dot").read_text()
+        self.assertRegex(linked, r'"foretoken_cli\b')
+        self.assertNotRegex(linked.lower(), r"foretoken_(server|page)\b|boost|prometheus")
+        refused = call(*configure, "-B", build.with_name("needs_server"))
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertRegex(refused.stderr, r"foretoken serve needs Boost 1\.74 and\s+prometheus-cpp(.|\n)*-DFORETOKEN_SERVER=OFF")
+
     def check_text(self, generate, environment=None):
         models = (FIXTURES / "target.gguf", FIXTURES / "draft.gguf")
         answer = program("generate", "-m", models[0], "-md", models[1], "-p", "Once upon a time", "--temp", "0", "-n", "64", "--json")

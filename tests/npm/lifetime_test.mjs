@@ -22,14 +22,14 @@ function start(code) {
 }
 
 function gone(mark) {
-  return until(() => marked(mark).length === 0, 'the end of keeper and server');
+  return until(() => marked(mark).length === 0, 'the end of the server');
 }
 
 test('a parent that is killed leaves no server', async () => {
   const mark = markOf('parent');
   const parent = start(userProgram(mark, 'const server = await starting; console.log(server.url); setInterval(() => {}, 1000);'));
   await new Promise((resolve) => parent.stdout.once('data', resolve));
-  assert.equal(marked(mark).length, 2, 'a keeper and a server');
+  assert.equal(marked(mark).length, 1, 'the server, and nothing between');
   parent.kill('SIGKILL');
   await gone(mark);
 });
@@ -37,7 +37,7 @@ test('a parent that is killed leaves no server', async () => {
 test('a parent that is killed while its server still starts leaves none', async () => {
   const mark = markOf('early');
   const parent = start(userProgram(mark, 'setInterval(() => {}, 1000);'));
-  await until(() => marked(mark).length > 0, 'the keeper');
+  await until(() => marked(mark).length > 0, 'the server');
   parent.kill('SIGKILL');
   await gone(mark);
 });
@@ -63,26 +63,40 @@ test('a program that waits for the end of its server goes on until then', async 
   const mark = markOf('awaited');
   const parent = start(userProgram(mark, 'const server = await starting; console.log(server.url); console.log(await server.ended);'));
   await new Promise((resolve) => parent.stdout.once('data', resolve));
-  process.kill(marked(mark).find((one) => one.isServer).id, 'SIGKILL');
+  process.kill(marked(mark)[0].id, 'SIGKILL');
   const code = await new Promise((resolve) => parent.on('exit', resolve));
   assert.equal(code, 0, 'a program that Node ends while it waits ends with 13');
   await gone(mark);
 });
 
-test('a server whose keeper was killed ends too', async () => {
-  const mark = markOf('keeper');
+test('closing answers what was accepted, also when it is asked for twice', async () => {
+  const mark = markOf('closed');
   const server = await serve({ flags: { 'model-name': mark, threads: 1 } });
-  const keeper = marked(mark).find((one) => !one.isServer);
-  process.kill(keeper.id, 'SIGKILL');
+  const request = { ...kLong, max_tokens: 400 };
+  let [read, closing] = [0, null];
+  for await (const chunk of server.complete('Once upon a time', request)) {
+    read += chunk.choices.length;
+    closing ??= Promise.all([server.close(), server.close()]);
+  }
+  assert.ok(read > 0);
+  await closing;
+  assert.deepEqual(await server.ended, { code: 0, signal: null });
   await gone(mark);
-  assert.equal((await server.ended).signal, 'SIGKILL');
-  await server.close();
+});
+
+test('a program that is not there is named', async () => {
+  process.env.FORETOKEN_PROGRAM = '/nowhere/foretoken';
+  try {
+    await assert.rejects(serve(), /program \/nowhere\/foretoken: .*ENOENT; install the package again, or name another program/);
+  } finally {
+    delete process.env.FORETOKEN_PROGRAM;
+  }
 });
 
 test('a stream whose server is killed is an error, and the user hears of its end', async () => {
   const mark = markOf('server');
   const server = await serve({ flags: { 'model-name': mark, threads: 1 } });
-  const { id } = marked(mark).find((one) => one.isServer);
+  const [{ id }] = marked(mark);
   const reading = (async () => {
     let read = 0;
     for await (const chunk of server.complete('Once upon a time', kLong)) {
@@ -98,7 +112,7 @@ test('starting can be aborted', async () => {
   const mark = markOf('aborted');
   const controller = new AbortController();
   const starting = serve({ flags: { 'model-name': mark, threads: 1 }, signal: controller.signal });
-  await until(() => marked(mark).length > 0, 'the keeper');
+  await until(() => marked(mark).length > 0, 'the server');
   controller.abort(new Error('not now'));
   await assert.rejects(starting, /not now/);
   await gone(mark);

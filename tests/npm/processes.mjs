@@ -44,7 +44,7 @@ function read(id) {
   }
 }
 
-// The processes that have `mark` among their arguments: keepers, and servers (whose program is no node).
+// The processes that have `mark` among their arguments: servers, and commands that run one (whose program is node).
 export function marked(mark) {
   const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
   return ids.map(read).filter((one) => one?.command.includes(mark)).map((one) => ({ ...one, isServer: one.command[1] === 'serve' }));

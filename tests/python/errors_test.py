@@ -8,11 +8,13 @@ import ctypes
 import os
 import pickle
 import re
+import select
 import subprocess
 import sys
+import unittest
 import urllib.request
 
-from python_testing import ARGUMENTS, MODELS, ROOT, TARGET, TestCase, foretoken, main, open_engine
+from python_testing import ARGUMENTS, MODELS, PROGRAM, ROOT, SECONDS, TARGET, TestCase, foretoken, main, open_engine
 from foretoken import _library, engine as engines, stream as streams
 
 HEADER = re.sub(r"/\*.*?\*/", " ", (ROOT / "include/foretoken.h").read_text(), flags=re.S)
@@ -95,6 +97,49 @@ class ErrorsTest(TestCase):
             self.fails(Code.INVALID_ARGUMENT, "role", "no role", engine.chat, [{"content": "a"}])
             self.fails(Code.UNSUPPORTED, "content", "image", engine.chat, [{"role": "user", "content": [{"type": "image"}]}])
 
+    def test_options_have_the_names_of_keywords(self):
+        """The library names options by their members in C++ (EngineOptions::context_size, Request::verify, dry.base)."""
+        rows = [
+            ("", "path of a GGUF file with model", lambda: foretoken.Engine("")),
+            ("", "with draft_model", lambda: open_engine(speculative_method="mtp")),
+            ("colour", r"foretoken\.option_keys\('engine'\) lists", lambda: open_engine(colour="red")),
+        ]
+        requests = [
+            ("prompt", "raise context_size", {"prompt": "word " * 600}),
+            ("prompt", "raise cache_tokens", {"prompt": "word " * 100, "max_new_tokens": 150}),
+            ("rejection_sampling_strategy", "rejection_sampling_strategy: 'greedy' with temperature 1",
+             {"rejection_sampling_strategy": "greedy", "temperature": 1}),
+            ("dry_base", "dry_base: 0.5 is out of range", {"dry_multiplier": 1, "dry_base": 0.5}),
+            ("dry_allowed_length", "dry_allowed_length: 0 is", {"dry_multiplier": 1, "dry_allowed_length": 0}),
+            ("dry_window", "dry_window: -2 is", {"dry_multiplier": 1, "dry_window": -2}),
+            ("dry_breakers", "dry_breakers: token 99999", {"dry_multiplier": 1, "dry_breakers": [99999]}),
+            ("min_new_tokens", "of max_new_tokens", {"min_new_tokens": 9, "max_new_tokens": 3}),
+            ("colour", r"foretoken\.option_keys\('request'\) lists", {"colour": 1}),
+        ]
+        with open_engine(cache_tokens=192) as engine:
+            rows += [(field, part, lambda named=named: engine.generate(**{"prompt": "a", **named}).result()) for field, part, named in requests]
+            chat = [{"role": "user", "content": "a"}]
+            rows.append(("", "or chatml, or give another with template_text", lambda: engine.chat(chat, chat_template="nothing")))
+            for field, part, function in rows:
+                with self.subTest(part=part):
+                    with self.assertRaises(foretoken.Error) as caught:
+                        function()
+                    error = caught.exception
+                    self.assertEqual(error.field, field, error.text)
+                    self.assertRegex(error.text, part)
+                    self.assertNotRegex(error.text, r"::|foretoken_options|\bdry\.|\bverify:")
+
+    def test_options_that_messages_name_have_keys(self):
+        keys = {kind.name: set(foretoken.option_keys(kind)) for kind in foretoken.Kind}
+        named = set()
+        for path in (ROOT / "src").rglob("*.cpp"):
+            for line in path.read_text().splitlines():
+                if '"' in line and not line.strip().startswith("//"):
+                    named |= set(re.findall(r"\b(Engine|Speculative|Chat)Options::(\w+)", line))
+        self.assertGreater(len(named), 12)
+        for kind, member in named - {("Speculative", "method")}:  # its key is speculative_method
+            self.assertIn(member, keys["CHAT" if kind == "Chat" else "ENGINE"], kind)
+
     def test_a_library_that_is_not_there(self):
         program = "import foretoken\ntry:\n  foretoken.version()\nexcept foretoken.Error as e:\n  print(int(e.code), e.field, e.text)"
         said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
@@ -103,13 +148,29 @@ class ErrorsTest(TestCase):
         self.assertEqual(foretoken.version(), foretoken.__version__)
 
 
+SERVES = subprocess.run([PROGRAM, "help", "serve"], capture_output=True, check=False).returncode == 0
+
+
 class ProgramTest(TestCase):
+    @unittest.skipUnless(SERVES, "the program has no server")
     def test_serve_is_a_server_until_it_is_closed(self):
         with foretoken.serve(TARGET, threads=1, ctx_size=256, repack_cache="off") as server:
             with urllib.request.urlopen(f"{server.url}/v1/models") as answer:
                 self.assertIn(b"tales-9m", answer.read())
         self.assertIsNotNone(server.process.poll())
         self.fails(Code.INVALID_ARGUMENT, "serve", "nowhere.gguf", foretoken.serve, "nowhere.gguf")
+
+    @unittest.skipUnless(SERVES, "the program has no server")
+    def test_a_process_that_is_killed_leaves_no_server(self):
+        program = f"import foretoken\nserver = foretoken.serve({TARGET!r}, threads=1, repack_cache='off')\nprint(server.process.pid, flush=True)\ninput()"
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+        command = [sys.executable, "-c", program]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as parent:
+            server = os.pidfd_open(int(parent.stdout.readline()))
+            self.addCleanup(os.close, server)
+            parent.kill()
+        ended, _, _ = select.select([server], [], [], SECONDS)
+        self.assertEqual(ended, [server])
 
     def test_the_module_is_the_program(self):
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "FORETOKEN_MODELS": MODELS}

@@ -662,8 +662,7 @@ class OwnServers(unittest.TestCase):
         server.await_idle()
         self.assertEqual(server.send("POST", "/v1/completions", GOOD)[0], 200)
 
-    def test_sigterm_answers_what_was_accepted(self):
-        server = self.serve("--parallel", "1", "--max-queue", "4", **SLOW)
+    def check_that_accepted_requests_are_answered(self, server, end):
         body = {**LONG, "max_tokens": 200}
         replies = []
 
@@ -672,7 +671,7 @@ class OwnServers(unittest.TestCase):
 
         def drain():
             server.await_accepted(3)
-            server.process.send_signal(signal.SIGTERM)
+            end()
             while server.send("GET", "/health")[0] != 503:
                 time.sleep(0.001)
             status, headers, reply = server.send("POST", "/v1/completions", GOOD)
@@ -683,6 +682,44 @@ class OwnServers(unittest.TestCase):
         self.assertEqual([len(reply["choices"]) for reply in replies], [1, 1, 1])
         self.assertEqual({reply["usage"]["completion_tokens"] for reply in replies}, {200})
         self.assertEqual(server.wait(), 0)
+
+    def test_sigterm_answers_what_was_accepted(self):
+        server = self.serve("--parallel", "1", "--max-queue", "4", **SLOW)
+        self.check_that_accepted_requests_are_answered(server, lambda: server.process.send_signal(signal.SIGTERM))
+
+    def test_the_end_of_its_input_answers_what_was_accepted(self):
+        server = self.serve("--parallel", "1", "--max-queue", "4", "--exit-with-stdin", stdin=subprocess.PIPE, **SLOW)
+        server.process.stdin.write("what nobody reads\n" * 10_000)  # more than a pipe holds
+        server.process.stdin.flush()
+        self.check_that_accepted_requests_are_answered(server, server.process.stdin.close)
+
+    def test_the_end_of_its_input_is_no_second_signal(self):
+        server = self.serve("--parallel", "1", "--exit-with-stdin", stdin=subprocess.PIPE, **SLOW)
+        connection, response = server.begin("/v1/completions", {**LONG, "stream": True})
+        server.process.send_signal(signal.SIGTERM)
+        while server.send("GET", "/health")[0] != 503:
+            time.sleep(0.001)
+        server.process.stdin.close()
+        self.assertEqual(reasons(events(response.read())), ["length"])
+        connection.close()
+        self.assertEqual(server.wait(), 0)
+
+    def test_its_input_may_end_before_it_listens(self):
+        flags = ("--port", "0", "--exit-with-stdin")
+        result = subprocess.run([PROGRAM, "serve", *PAIR, *flags], input="", capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_an_input_that_is_not_asked_for_may_end(self):
+        server = self.serve(stdin=subprocess.PIPE)
+        server.process.stdin.close()
+        server.completion(**GOOD)
+        self.assertIsNone(server.process.poll())
+
+    def test_a_closed_input_cannot_end(self):
+        command = ["sh", "-c", 'exec "$@" <&-', "sh", PROGRAM, "serve", *PAIR, "--exit-with-stdin"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"\Aforetoken: --exit-with-stdin: standard input is closed; give it a pipe, .*\n\Z")
 
     def test_a_second_interrupt_stops(self):
         server = self.serve("--parallel", "1", **SLOW)

@@ -21,10 +21,10 @@ class Server:
     """`with Server(program, flags...) as server`: listening on a free port; ended at the exit. A program that others
     start is a list: ["mpirun", "-n", "2", program]."""
 
-    def __init__(self, program, *flags, env=None, stderr=None):
+    def __init__(self, program, *flags, env=None, stderr=None, stdin=subprocess.DEVNULL):
         self.log = tempfile.TemporaryFile(mode="w+")
         command = program if isinstance(program, list) else [program]
-        self.process = subprocess.Popen([*command, "serve", "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([*command, "serve", "--port", "0", *flags], stdin=stdin, stdout=subprocess.PIPE,
                                         stderr=stderr or self.log, text=True, env={**os.environ, **(env or {})})
         line = self.process.stdout.readline()
         match = re.search(r" at http://(?:127\.0\.0\.1|0\.0\.0\.0):(\d+)\n", line)
@@ -46,7 +46,9 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        self.process.stdout.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()
         report = re.search(r"(WARNING: ThreadSanitizer|ERROR: AddressSanitizer|[^\n]*runtime error:).*", self.log_text(), re.DOTALL)
         self.log.close()
         if report:  # of a build with a sanitizer

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/documents/catalogue_json.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/verb.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/speculative_config.h"
-#include "server/routes/openapi.h"
-#include "server/routes/routes.h"
+#ifdef FORETOKEN_SERVER
+#include "cli/serve/paths_json.h"
+#endif
 
 namespace foretoken::cli {
 namespace {
@@ -97,21 +97,6 @@ Json JsonOf(const Verb& row) {
           {"environment", set.environment()}};
 }
 
-Json JsonOf(const server::Route& row) {
-  Json json = {
-      {"method", row.method}, {"path", row.path}, {"about", row.about}, {"needs_key", !row.open}};
-  if (row.refuses != 0) json["refuses"] = row.refuses;
-  return json;
-}
-
-// The document of the server's paths, as it is without a model.
-std::string OpenApiOfAnyModel() {
-  server::ModelLimits limits;
-  limits.embedding_size = std::numeric_limits<int>::max();
-  limits.scores_pairs = true;
-  return server::OpenApiText(limits);
-}
-
 template <typename Row>
 Json ListOf(std::span<const Row* const> rows) {
   Json list = Json::array();
@@ -169,17 +154,22 @@ Json SettingsJson() {
 }  // namespace
 
 std::string CatalogueJson() {
-  const Json json = {{"verbs", ListOf(Verbs())},
-                     {"drafters", ListOf(AllDrafters())},
-                     {"strategies", ListOf(AllStrategies())},
-                     {"controllers", ListOf(AllControllers())},
-                     {"architectures", ListOf(AllArchitectures())},
-                     {"types", TypesJson()},
-                     {"settings", SettingsJson()},
-                     {"endpoints", ListOf(server::Routes())}};
+  Json json = {{"verbs", ListOf(Verbs())},
+               {"drafters", ListOf(AllDrafters())},
+               {"strategies", ListOf(AllStrategies())},
+               {"controllers", ListOf(AllControllers())},
+               {"architectures", ListOf(AllArchitectures())},
+               {"types", TypesJson()},
+               {"settings", SettingsJson()}};
+#ifdef FORETOKEN_SERVER
+  json["endpoints"] = EndpointsJson();
+#endif
   std::string text = json.dump(2);
+#ifdef FORETOKEN_SERVER
   text.resize(text.rfind('\n'));  // the document is long, and so on one line
-  return text + ",\n  \"openapi\": " + OpenApiOfAnyModel() + "\n}\n";
+  text += ",\n  \"openapi\": " + OpenApiOfAnyModel() + "\n}";
+#endif
+  return text + "\n";
 }
 
 }  // namespace foretoken::cli

@@ -43,7 +43,7 @@ settings::FlagSet HelpFlags(HelpSettings& s) {
                "strategies, controllers, "
                "architectures, number types, settings, the server's endpoints",
                settings::StoreTrue(s.json)}}});
-  flags.SetExamples({"foretoken help generate", "foretoken help serve --all"});
+  flags.SetExamples({"foretoken help generate", "foretoken help chat --all"});
   return flags;
 }
 
@@ -77,6 +77,12 @@ Error NoSuchVerb(const std::string& name) {
             fmt::format("{}: a flag where the verb belongs; write foretoken generate {} ..., or "
                         "another of {}",
                         name, name, list)};
+#ifndef FORETOKEN_SERVER
+  if (name == "serve")
+    return {ErrorCode::kInvalidArgument,
+            "serve: this foretoken was built without the server; build it with "
+            "-DFORETOKEN_SERVER=ON, which needs Boost and prometheus-cpp"};
+#endif
   const std::string_view nearest = NearestName(name, names);
   return {ErrorCode::kInvalidArgument,
           nearest.empty() ? fmt::format("{}: no such verb; use one of {}", Shown(name), list)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
@@ -26,7 +28,15 @@ std::string Address(const std::string& host, int port) {
   return fmt::format("http://{}{}{}:{}", colons ? "[" : "", host, colons ? "]" : "", port);
 }
 
+// A closed descriptor would become that of a file which is opened later.
+Status CheckInput(const server::ServerOptions& options) {
+  if (!options.exit_with_stdin || fcntl(STDIN_FILENO, F_GETFD) >= 0) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              "--exit-with-stdin: standard input is closed; give it a pipe, or leave the flag out");
+}
+
 Result<int> Serve(ServeSettings& settings) {
+  FORETOKEN_CHECK_OK(CheckInput(settings.server));
   const EngineOptions& options = settings.generate.engine;
   FORETOKEN_TRY(std::unique_ptr<Engine> engine,
                 OpenEngine(options, settings.generate.quiet, true, true));

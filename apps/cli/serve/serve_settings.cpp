@@ -235,6 +235,11 @@ settings::FlagGroup LimitFlags(ServeSettings& settings) {
                "S",
                "from a request's arrival to its last token; default 600; 0: none",
                StoreInteger(server.request_timeout_s, 0, 1 << 24)},
+              {{"--exit-with-stdin"},
+               "",
+               "end as after SIGTERM when standard input ends: a program that holds the other end "
+               "of a pipe takes the server along, however it ends",
+               StoreTrue(server.exit_with_stdin)},
           }};
 }
 

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import os from 'node:os';
+import { cannotStart } from './platform.js';
 
 // On a terminal Ctrl-C reaches the child by itself, and a second one would stop a server at once.
 function hasTerminal() {
@@ -25,7 +26,7 @@ function endByTheSame(code, signal) {
 export function runAsChild(program, args, options) {
   const child = spawn(program, args, options);
   child.on('error', (why) => {
-    process.stderr.write(`foretoken: program ${program}: ${why.message}; install the package again, or name another program in FORETOKEN_PROGRAM\n`);
+    process.stderr.write(`foretoken: ${cannotStart(program, why)}\n`);
     process.exit(1);
   });
   child.on('exit', endByTheSame);

@@ -78,6 +78,11 @@ export function program(platform = `${process.platform}-${process.arch}`) {
   return path.join(place, 'bin', 'foretoken');
 }
 
+// Why the program at `place` could not be started, and what to do.
+export function cannotStart(place, why) {
+  return `program ${place}: ${why.message}; install the package again, or name another program in FORETOKEN_PROGRAM`;
+}
+
 // The environment of the program.
 export function environment() {
   const models = path.join(folder, 'models');

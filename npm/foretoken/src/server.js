@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // serve() starts `foretoken serve` as a child process, and gives a Client of it that can end it.
 //
-// Contract: the server answers when serve() has resolved. It ends when it is closed, and with this process, however that ends (keeper.js).
+// Contract: the server answers when serve() has resolved. It ends when it is closed, and with this process, however that ends:
+// then its standard input ends (--exit-with-stdin).
 // It does not keep this process running until somebody asks for its end. It is in a session of its own, so Ctrl-C on a terminal reaches this process alone.
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { createInterface } from 'node:readline';
 import { Client } from './client.js';
 import { ForetokenError } from './errors.js';
-import { environment, program } from './platform.js';
+import { cannotStart, environment, program } from './platform.js';
 
-const kKeeper = fileURLToPath(new URL('keeper.js', import.meta.url));
+const kGraceMs = 10_000;
 const kLinesKept = 50;
 const kCharactersKept = 2000;
 
@@ -36,29 +36,17 @@ class Process {
   lastLines = [];
 
   constructor(args, apiKey, onLog) {
-    const env = { ...environment(), ELECTRON_RUN_AS_NODE: '1' };
+    const env = environment();
     if (apiKey) env.FORETOKEN_API_KEY = apiKey;
-    delete env.NODE_OPTIONS; // they are this process's, not the keeper's
-    this.child = spawn(process.execPath, [kKeeper, program(), 'serve', ...args], { stdio: ['pipe', 'pipe', 'pipe'], detached: true, env });
-    this.child.stdin.on('error', () => {}); // it has ended already
+    this.child = spawn(program(), ['serve', '--exit-with-stdin', ...args], { stdio: ['pipe', 'pipe', 'pipe'], detached: true, env });
     this.ended = new Promise((resolve) => {
-      this.child.on('error', (why) => resolve({ code: why.message, signal: null }));
+      this.child.on('error', (why) => resolve({ code: cannotStart(program(), why), signal: null }));
       this.child.on('close', (code, signal) => resolve({ code, signal }));
     });
-    this.child.on('exit', () => this.#endGroup());
     createInterface({ input: this.child.stderr }).on('line', (line) => {
       this.lastLines = [...this.lastLines.slice(1 - kLinesKept), line.slice(0, kCharactersKept)];
       onLog?.(line);
     });
-  }
-
-  // The keeper ends after the server, unless somebody has killed it: then the server is all that is left of its group.
-  #endGroup() {
-    try {
-      process.kill(-this.child.pid, 'SIGTERM');
-    } catch {
-      // nothing is left
-    }
   }
 
   // The address that the server prints when it listens; undefined if it ends before.
@@ -82,9 +70,17 @@ class Process {
     return this.ended;
   }
 
+  // A second SIGTERM would break off what the first one lets the server answer.
   stop() {
-    this.child.stdin.end();
-    return this.wait();
+    this.stopped ??= this.#terminate();
+    return this.stopped;
+  }
+
+  async #terminate() {
+    this.child.kill('SIGTERM');
+    const late = setTimeout(() => this.child.kill('SIGKILL'), kGraceMs);
+    await this.wait();
+    clearTimeout(late);
   }
 }
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/serve/paths_json.h: what the server answers, for documents that are made from the program.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace foretoken::cli {
+
+nlohmann::ordered_json EndpointsJson();
+// The OpenAPI document as it is without a model.
+std::string OpenApiOfAnyModel();
+
+}  // namespace foretoken::cli
