@@ -51,6 +51,8 @@ class BlockStore {
   }
 
   const BlockFile& file() const noexcept { return file_; }
+  // BlockFile::Publish.
+  [[nodiscard]] Status Publish() { return file_.Publish(); }
   const Counts& counts() const noexcept { return counts_; }
 
   void Expect(BlockFile::Kind kind, std::int32_t record) const noexcept {
@@ -61,6 +63,10 @@ class BlockStore {
     ++(kind == BlockFile::kBlock ? counts_.blocks_read : counts_.states_read);
     counts_.bytes_read += Bytes();
     return true;
+  }
+  void Erase(BlockFile::Kind kind, const BlockKey& key) noexcept {
+    if (const std::int32_t record = file_.Find(kind, key); record != BlockFile::kNone)
+      file_.Erase(kind, record);
   }
   void Write(BlockFile::Kind kind, const BlockFile::Text& text, std::int32_t place) noexcept {
     const bool known = file_.Find(kind, KeyAfter(text.before, text.View())) != BlockFile::kNone;
