@@ -22,6 +22,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -129,6 +130,11 @@ class AsyncEngine {
   EngineSnapshot snapshot() const;
   // What a pass costs by its rows, as it was when the last choice ended.
   std::vector<RowCost> PassCosts() const;
+
+  // Runs the call on the engine's thread, between two steps, and waits for its end. Requests wait
+  // meanwhile. The call must not throw, but for std::bad_alloc, begin or end requests. Errors: kStopped,
+  // kNoMemory.
+  [[nodiscard]] Status Run(const std::function<void(Engine& engine)>& call);
 
   // From now on no request is accepted. Those that were accepted run to their ends.
   void Drain();

@@ -134,6 +134,7 @@ std::vector<RowCost> Worker::PassCosts() const {
 void Worker::Work() noexcept {
   while (going_) {
     TakeIn(running_.empty());
+    queue_.RunCalls();
     if (!running_.empty()) StepOnce();
   }
   for (auto& running : running_) engine_.Cancel(running->ticket);

@@ -27,6 +27,9 @@ class Worker {
   // Waits for the thread. REQUIRES: the queue was stopped.
   void Join();
 
+  // Shows the engine's counts to others. The engine's thread, or before it begins.
+  void ShowState();
+
   // Any thread.
   EngineSnapshot snapshot() const;
   std::vector<RowCost> PassCosts() const;
@@ -43,7 +46,6 @@ class Worker {
   void ObserveTime(double step_ms);
   void TakeOut();
   void End(Running& r, Completion completion);
-  void ShowState();
   void ShowCosts();
 
   Engine& engine_;
