@@ -135,6 +135,7 @@ ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) 
           .vocabulary_size = engine.target.vocabulary_size,
           .method = engine.method,
           .max_choices = requests.capacity(),
+          .slots = engine.max_sequences,
           .embedding_size = engine.target.embedding_size,
           .pooling = engine.pooling,
           .scores_pairs = engine.scores_pairs,
@@ -258,6 +259,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   const ModelCalls model_calls = FindModelCalls(requests->engine(), chat_format);
   NextTurns next_turns(*requests, model_calls);
   ToldFields told;
+  std::atomic<bool> slot_in_work = false;
   ResponseStore responses(static_cast<std::size_t>(plan.responses));
   Service service{.requests = *requests,
                   .engine = requests->engine(),
@@ -273,7 +275,9 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .chat_format = chat_format,
                   .model_calls = model_calls,
                   .next_turns = next_turns,
-                  .told = told};
+                  .told = told,
+                  .slot_folder = engine_options.slot_folder,
+                  .slot_in_work = slot_in_work};
   FORETOKEN_TRY(const ServeOutcome outcome,
                 Listen(service, engine_options.ranks.get(), bytes, on_listening));
   next_turns.Stop();
