@@ -177,6 +177,16 @@ struct EngineSummary {
 };
 
 // What an engine holds now, and what it has counted since it was opened.
+// The file of EngineOptions::cache_file, and what went to it and came back since it was opened; all 0 where
+// there is none. A record is a block of 32 tokens, or a copy of a recurrent state.
+struct CacheFileCounts {
+  std::int64_t blocks = 0, states = 0, bytes = 0;  // that it has now; the bytes of all records
+  std::int64_t blocks_read = 0, states_read = 0, bytes_read = 0, tokens_read = 0;
+  std::int64_t blocks_written = 0, states_written = 0, bytes_written = 0;
+  std::int64_t refused = 0;  // records that were damaged
+  bool failed = false;       // it is not written any more (Engine::CacheFileStatus)
+};
+
 struct EngineLoad {
   // Requests that have not ended: those that take part in steps; those that were preempted and wait
   // for cache blocks; those that wait for a sequence.
@@ -186,6 +196,7 @@ struct EngineLoad {
   int free_blocks = 0, used_blocks = 0, idle_blocks = 0;
   std::int64_t cached_prompt_tokens = 0;  // prompt tokens found in the cache, without prefill
   std::int64_t preemptions = 0;
+  CacheFileCounts cache_file;
 };
 
 // What a file of a slot has.
@@ -310,6 +321,9 @@ class Engine {
   // same, and cannot say whether it succeeded. Call it while no request runs. Errors: kIo (the file could not be
   // written, now or before: it is not written any more, and what it has is still read).
   [[nodiscard]] Status KeepCache();
+  // Whether the system has let the file be written and read so far. Error: kIo, the first reason; it is not
+  // written any more.
+  [[nodiscard]] Status CacheFileStatus() const;
 
   // A slot keeps the newest text that ended in it (Request::slot), as long as its blocks are in the cache or
   // its file. It belongs to the cache_salt of its request, and so does the file: with another one it is as if

@@ -58,6 +58,9 @@ class Engine::Impl {
   void End(Ticket ticket) noexcept;
   void Forget();
   [[nodiscard]] Status KeepCache();
+  Status CacheFileStatus() const {
+    return opened_.store ? opened_.store->file().status() : Status();
+  }
   // slots.cpp:
   [[nodiscard]] Result<SlotCounts> SaveSlot(int slot, const std::string& name,
                                             const std::string& cache_salt);

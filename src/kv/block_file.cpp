@@ -49,6 +49,7 @@ bool Transfer(int fd, std::int64_t offset, std::span<const std::byte> head, Bloc
     }
     const ssize_t moved = call(fd, pieces.data(), n, offset);
     if (moved < 0 && errno == EINTR) continue;
+    if (moved == 0) errno = EIO;  // the file ends here
     if (moved <= 0) return false;
     offset += moved;
     done += static_cast<std::size_t>(moved);
@@ -99,6 +100,7 @@ BlockFile::BlockFile(BlockFile&& other) noexcept
       fd_(std::exchange(other.fd_, -1)),
       size_(other.size_),
       last_stamp_(other.last_stamp_),
+      n_refused_(other.n_refused_),
       areas_(std::move(other.areas_)),
       status_(std::move(other.status_)) {}
 
@@ -314,9 +316,9 @@ Status BlockFile::ReadRecords(Kind kind) {
   for (std::int32_t place = 0; place < area.n_slots; ++place) {
     Record& record = area.records[Index(place)];
     const auto size = static_cast<ssize_t>(sizeof(record));
-    if (area.At(place) + area.slot_bytes() <= size_ &&
-        pread(fd_, &record, sizeof(record), area.At(place)) == size && Sound(kind, record) &&
-        Find(kind, record.key) == kNone) {
+    const bool whole = area.At(place) + area.slot_bytes() <= size_;
+    if (whole && pread(fd_, &record, sizeof(record), area.At(place)) == size &&
+        Sound(kind, record) && Find(kind, record.key) == kNone) {
       area.Add(place);
       found.push_back(place);
       last_stamp_ = std::max(last_stamp_, record.stamp);
@@ -324,6 +326,7 @@ Status BlockFile::ReadRecords(Kind kind) {
       for (std::int32_t rest = area.n_slots; rest-- > place;) area.free.push_back(rest);
       break;
     } else {
+      n_refused_ += !whole || (record.stamp != 0 && record.hash != 0) ? 1 : 0;
       area.free.push_back(place);
     }
   }
@@ -395,7 +398,7 @@ std::int32_t BlockFile::Follower(Kind kind, const BlockKey& before) const noexce
 }
 
 std::int64_t BlockFile::bytes() const noexcept {
-  std::int64_t bytes = kHeadBytes;
+  std::int64_t bytes = fd_ < 0 ? 0 : kHeadBytes;
   for (const Area& area : areas_) bytes += area.lately.size() * area.slot_bytes();
   return bytes;
 }
@@ -409,7 +412,9 @@ bool BlockFile::Read(Kind kind, std::int32_t place, Parts parts) noexcept {
   Area& area = areas_[kind];
   const bool read = Transfer(fd_, area.At(place) + static_cast<std::int64_t>(sizeof(Record)), {},
                              parts, [](auto... a) { return preadv(a...); });
+  if (!read) StopWriting("cannot read");
   if (!read || HashOfParts(parts) != area.records[Index(place)].bytes_hash) {
+    ++n_refused_;
     area.Remove(place);
     return false;
   }
@@ -418,15 +423,20 @@ bool BlockFile::Read(Kind kind, std::int32_t place, Parts parts) noexcept {
   return true;
 }
 
+// The first reason stays.
+void BlockFile::StopWriting(const char* why) noexcept {
+  if (status_)
+    status_ = CatchNoMemory("cache file", [&]() -> Status { return Fail(IoError(why)); });
+}
+
 // A record without its hash is not sound.
 void BlockFile::Erase(Kind kind, std::int32_t place) noexcept {
   Area& area = areas_[kind];
   constexpr std::uint64_t kNoHash = 0;
   area.records[Index(place)].hash = kNoHash;
   const NoWriteSignals no_signals;
-  if (pwrite(fd_, &kNoHash, sizeof(kNoHash), area.At(place)) != sizeof(kNoHash) && status_)
-    status_ =
-        CatchNoMemory("cache file", [&]() -> Status { return Fail(IoError("cannot write")); });
+  if (pwrite(fd_, &kNoHash, sizeof(kNoHash), area.At(place)) != sizeof(kNoHash))
+    StopWriting("cannot write");
   area.Remove(place);
 }
 
@@ -446,9 +456,8 @@ bool BlockFile::Write(Kind kind, const Text& text, Parts parts) noexcept {
   const NoWriteSignals no_signals;
   if (!Transfer(fd_, area.At(place), BytesOf(record), parts,
                 [](auto... a) { return pwritev(a...); })) {
+    StopWriting("cannot write");
     area.free.push_back(place);
-    status_ =
-        CatchNoMemory("cache file", [&]() -> Status { return Fail(IoError("cannot write")); });
     return false;
   }
   area.Add(place);

@@ -102,18 +102,22 @@ class BlockFile {
 
   // The record will be read soon: the system may fetch it.
   void Expect(Kind kind, std::int32_t place) const noexcept;
-  // False: the bytes are not those that were written, or cannot be read, and the record is gone.
+  // False: the bytes are not those that were written, or cannot be read, and the record is gone. If the
+  // system refused, nothing is written any more.
   // REQUIRES: the parts have as many bytes as a record of the kind.
   bool Read(Kind kind, std::int32_t place, Parts parts) noexcept;
   // Writes the record, unless it is there. False: the file cannot be written, and is not any more.
   bool Write(Kind kind, const Text& text, Parts parts) noexcept;
   // The record is found no more, here and in later processes.
   void Erase(Kind kind, std::int32_t place) noexcept;
-  // Why writing ended.
+  // Why writing ended: the system refused to write, or to read.
   const Status& status() const noexcept { return status_; }
 
   int n_records(Kind kind) const noexcept { return areas_[kind].lately.size(); }
   int n_places(Kind kind) const noexcept { return areas_[kind].n_slots; }
+  // Records that were not what was written: their slots when the file was opened, or their bytes when
+  // they were read.
+  std::int64_t n_refused() const noexcept { return n_refused_; }
   // Of the records that it has, with their heads; where all slots are used, of the whole file.
   std::int64_t bytes() const noexcept;
 
@@ -158,6 +162,7 @@ class BlockFile {
   [[nodiscard]] Status WriteHead(const Shape& shape);
   [[nodiscard]] Status ReadRecords(Kind kind);
   bool Sound(Kind kind, const Record& record) const noexcept;
+  void StopWriting(const char* why) noexcept;
   Error IoError(const char* what) const;
 
   std::string path_;
@@ -165,6 +170,7 @@ class BlockFile {
   int fd_ = -1;
   std::int64_t size_ = 0;  // when it was opened
   std::int64_t last_stamp_ = 0;
+  std::int64_t n_refused_ = 0;
   std::array<Area, 2> areas_;
   Status status_;
 };

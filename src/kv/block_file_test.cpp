@@ -175,11 +175,38 @@ TEST_F(BlockFileTest, WhatIsErasedIsNotFoundLater) {
     EXPECT_EQ(file.n_records(BlockFile::kBlock), 2);
   }
   BlockFile file = Open();
+  EXPECT_EQ(file.n_refused(), 0);
   EXPECT_EQ(ReadFrom(file, FileText(0)), 1);
   EXPECT_EQ(ReadFrom(file, FileText(100)), -1);
   EXPECT_EQ(ReadFrom(file, FileText(200)), 3);
   EXPECT_TRUE(WriteTo(file, FileText(100), 9));
   EXPECT_EQ(ReadFrom(file, FileText(100)), 9);
+}
+
+TEST_F(BlockFileTest, CountsWhatItRefuses) {
+  {
+    BlockFile file = Open();
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(WriteTo(file, FileText(100 * i), 1 + i));
+  }
+  const std::string good = Bytes();
+  const auto slot = (good.size() - 4096) / 4;
+  std::string bad = good;
+  bad[4096 + 100] ^= 1;                  // the head of the first record
+  bad[4096 + 2 * slot + slot - 1] ^= 1;  // bytes of the third
+  Put(bad.substr(0, bad.size() - 1));    // and the last one is torn
+  BlockFile file = Open();
+  EXPECT_EQ(file.n_records(BlockFile::kBlock), 2);
+  EXPECT_EQ(file.n_refused(), 2);
+  EXPECT_EQ(ReadFrom(file, FileText(100)), 2);
+  EXPECT_EQ(ReadFrom(file, FileText(200)), -2);
+  EXPECT_EQ(file.n_refused(), 3);
+  EXPECT_TRUE(file.status());
+  // Somebody cuts it while it is open.
+  ASSERT_EQ(truncate(path.c_str(), 4096), 0);
+  EXPECT_EQ(ReadFrom(file, FileText(100)), -2);
+  EXPECT_EQ(file.n_refused(), 4);
+  EXPECT_FALSE(file.status());
+  EXPECT_FALSE(WriteTo(file, FileText(900), 1));
 }
 
 TEST_F(BlockFileTest, AFileOfOneTextIsSeenWhenItIsWhole) {
