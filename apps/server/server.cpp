@@ -242,8 +242,8 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   ByteLedger bytes;  // before all objects that hold bytes
   Metrics metrics(NamesOf(options, engine->summary()).front());
   Totals totals;
-  EngineMeter meter(metrics, totals);
   RequestLog log(options.log_requests);
+  EngineMeter meter(metrics, totals, log);
   FORETOKEN_TRY(
       const auto requests,
       AsyncEngine::Start(std::move(engine), {.max_waiting = options.max_queue,
@@ -282,7 +282,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                 Listen(service, engine_options.ranks.get(), bytes, on_listening));
   next_turns.Stop();
   const std::unique_ptr<Engine> closed = requests->Close();
-  if (const Status kept = closed->KeepCache(); !kept)
+  if (const Status kept = closed->KeepCache(); !kept && !meter.told_cache_file())
     log.Write(LogLine().Add("event", "cache_file").Add("error", kept.error().message));
   FORETOKEN_CHECK_OK(closed->RecordStatus());
   return outcome;

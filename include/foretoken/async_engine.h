@@ -45,6 +45,8 @@ class AsyncObserver {
   // A step decoded: its time, summed over its choices, and an estimate of what plain decoding would
   // have taken for the same tokens.
   virtual void OnStep(double /*actual_ms*/, double /*plain_ms*/) {}
+  // The cache's file cannot be written any more (Engine::CacheFileStatus). Called once.
+  virtual void OnCacheFileError(const Error& /*error*/) {}
   // A choice that ran has ended, and its reader does not know yet.
   virtual void OnEnd(const ChoiceEnd& /*end*/) {}
 };

@@ -27,7 +27,8 @@ class Worker {
   // Waits for the thread. REQUIRES: the queue was stopped.
   void Join();
 
-  // Shows the engine's counts to others. The engine's thread, or before it begins.
+  // Shows the engine's counts to others, and tells the observer of the cache's file. The engine's thread,
+  // or before it begins.
   void ShowState();
 
   // Any thread.
@@ -47,12 +48,14 @@ class Worker {
   void TakeOut();
   void End(Running& r, Completion completion);
   void ShowCosts();
+  void TellCacheFile();
 
   Engine& engine_;
   RequestQueue& queue_;
   AsyncObserver* const observer_;
   std::vector<std::unique_ptr<Running>> running_;
   bool going_ = true;
+  bool cache_file_told_ = false;
   mutable std::mutex mutex_;
   EngineSnapshot snapshot_;          // guarded
   std::vector<RowCost> pass_costs_;  // guarded
