@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,9 @@ class Slots(unittest.TestCase):
         self.assertEqual(self.done(server, "erase"), {"id_slot": 0, "n_erased": 154})
         self.assertEqual(self.done(server, "erase"), {"id_slot": 0, "n_erased": 0})
         self.assertEqual(self.cached(server), 0)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait()
+        self.assertRegex(server.log_text(), rf"path=/slots/0 action=save tokens=154 bytes={saved['n_written']} work_ms=\S+ status=200")
         other = self.serve()
         restored = self.done(other, "restore", name="one.bin", slot=1)
         self.assertEqual(list(restored), ["id_slot", "filename", "n_restored", "n_read", "timings"])

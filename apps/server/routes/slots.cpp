@@ -118,9 +118,11 @@ HttpResponse Slot(Service& service, const HttpRequest& request, LogLine& line) {
       counts = engine.EraseSlot(*slot, salt).map([](int n) { return SlotCounts{.tokens = n}; });
     }
   });
+  line.Add("action", QueryField(request.query, "action").value_or(""));
   if (!ran) return SlotRefusal(OfSlot(service, ran.error()), line);
   if (!counts) return SlotRefusal(OfSlot(service, counts.error()), line);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+  line.Add("tokens", counts->tokens).Add("bytes", counts->bytes).AddMs("work_ms", time.count());
   const LlamaCppSlotAction action{
       .slot = *slot, .filename = call->filename, .counts = *counts, .ms = time.count()};
   return {.body = *work == SlotWork::kSave      ? LlamaCppSavedJson(action)
