@@ -79,7 +79,7 @@ ISA_SYSTEM = {"cstddef", "cstdint"}
 OPEN_APPS = {"cli": {"lab"}, "train": {"base", "tensor", "kernels", "formats", "text", "kv", "model"}}
 # Headers of src/ that every program may include: small parts that programs share with the library, and that users of the
 # library never include, so they are not installed.
-PROGRAM_HEADERS = {"base/comma_list.h", "base/files/text_file.h", "base/machine/memory_limit.h", "calls/call_format.h", "calls/control_tokens.h", "calls/thought.h", "calls/tool_use.h",
+PROGRAM_HEADERS = {"base/comma_list.h", "base/files/text_file.h", "base/machine/memory_limit.h", "base/sha256.h", "calls/call_format.h", "calls/control_tokens.h", "calls/thought.h", "calls/tool_use.h",
                    "config/nearest_name.h", "draft/methods.h", "loader/ranks/cluster.h"}
 # What folders of bench/, tests/ and examples/ see besides include/ and themselves: rooms of src/, other folders of
 # tests/, programs of apps/. A folder that is not here sees no more than that.

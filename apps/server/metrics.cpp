@@ -213,6 +213,24 @@ class Metrics::Impl {
       Count("prefix_cache_queries_total", "Prompt tokens that were looked for in the cache.");
   Counter& prefix_hits =
       Count("prefix_cache_hits_total", "Of these, tokens that were found and not read again.");
+  Gauge& file_blocks =
+      GaugeFamily("cache_file_blocks", "Blocks of 32 tokens that the cache's file has.").Add({});
+  Gauge& file_bytes = GaugeFamily("cache_file_bytes", "Bytes of all that it has.").Add({});
+  Gauge& file_failed =
+      GaugeFamily("cache_file_failed", "1: it cannot be written any more; the log says why.")
+          .Add({});
+  Counter& file_blocks_read =
+      Count("cache_file_blocks_read_total", "Blocks that came back from the cache's file.");
+  Counter& file_tokens_read =
+      Count("cache_file_tokens_read_total", "Tokens of these, which no prompt had to read again.");
+  Counter& file_bytes_read =
+      Count("cache_file_bytes_read_total", "Bytes that came back, with copies of states.");
+  Counter& file_blocks_written =
+      Count("cache_file_blocks_written_total", "Blocks that went to the cache's file.");
+  Counter& file_bytes_written =
+      Count("cache_file_bytes_written_total", "Bytes that went there, with copies of states.");
+  Counter& file_refused =
+      Count("cache_file_refused_total", "Blocks and copies of states that were damaged there.");
   Counter& generation_tokens = Count("generation_tokens_total", "Tokens that were generated.");
   ByLabel ended{CounterFamily("request_success_total", "Requests that ended, by reason."),
                 "finished_reason"};
@@ -224,6 +242,7 @@ class Metrics::Impl {
   ByLabel responses{CounterFamily("http_responses_total", "HTTP responses by status."), "status"};
 
   void ShowEngine(const EngineSnapshot& engine);
+  void ShowCacheFile(const CacheFileCounts& now, const CacheFileCounts& before);
   void ShowMemory(const Overload& memory);
 
   std::mutex render;
@@ -302,7 +321,23 @@ void Metrics::Impl::ShowEngine(const EngineSnapshot& engine) {
   prefix_queries.Increment(static_cast<double>(hits + now.prefix_misses - before.prefix_misses));
   const int blocks = load.free_blocks + load.used_blocks + load.idle_blocks;
   cache.Set(blocks > 0 ? static_cast<double>(load.used_blocks) / blocks : 0);
+  ShowCacheFile(load.cache_file, load_before.cache_file);
   engine_shown = engine;
+}
+
+void Metrics::Impl::ShowCacheFile(const CacheFileCounts& now, const CacheFileCounts& before) {
+  const auto add = [](Counter& counter, std::int64_t n) {
+    counter.Increment(static_cast<double>(n));
+  };
+  file_blocks.Set(static_cast<double>(now.blocks));
+  file_bytes.Set(static_cast<double>(now.bytes));
+  file_failed.Set(now.failed ? 1 : 0);
+  add(file_blocks_read, now.blocks_read - before.blocks_read);
+  add(file_tokens_read, now.tokens_read - before.tokens_read);
+  add(file_bytes_read, now.bytes_read - before.bytes_read);
+  add(file_blocks_written, now.blocks_written - before.blocks_written);
+  add(file_bytes_written, now.bytes_written - before.bytes_written);
+  file_refused.Increment(static_cast<double>(now.refused) - file_refused.Value());  // also at Open
 }
 
 void Metrics::Impl::ShowMemory(const Overload& memory) {

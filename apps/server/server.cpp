@@ -149,6 +149,7 @@ ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) 
           .vocabulary_size = engine.target.vocabulary_size,
           .method = engine.method,
           .max_choices = requests.capacity(),
+          .slots = engine.max_sequences,
           .embedding_size = engine.target.embedding_size,
           .pooling = engine.pooling,
           .scores_pairs = engine.scores_pairs,
@@ -256,8 +257,8 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   ByteLedger bytes;  // before all objects that hold bytes
   Metrics metrics(NamesOf(options, engine->summary()).front());
   Totals totals;
-  EngineMeter meter(metrics, totals);
   RequestLog log(options.log_requests);
+  EngineMeter meter(metrics, totals, log);
   FORETOKEN_TRY(
       const auto requests,
       AsyncEngine::Start(std::move(engine), {.max_waiting = options.max_queue,
@@ -273,6 +274,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
   const ModelCalls model_calls = FindModelCalls(requests->engine(), chat_format);
   NextTurns next_turns(*requests, model_calls);
   ToldFields told;
+  std::atomic<bool> slot_in_work = false;
   ResponseStore responses(static_cast<std::size_t>(plan.responses));
   Service service{.requests = *requests,
                   .engine = requests->engine(),
@@ -288,12 +290,14 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .chat_format = chat_format,
                   .model_calls = model_calls,
                   .next_turns = next_turns,
-                  .told = told};
+                  .told = told,
+                  .slot_folder = engine_options.slot_folder,
+                  .slot_in_work = slot_in_work};
   FORETOKEN_TRY(const ServeOutcome outcome,
                 Listen(service, engine_options.ranks.get(), bytes, on_listening));
   next_turns.Stop();
   const std::unique_ptr<Engine> closed = requests->Close();
-  if (const Status kept = closed->KeepCache(); !kept)
+  if (const Status kept = closed->KeepCache(); !kept && !meter.told_cache_file())
     log.Write(LogLine().Add("event", "cache_file").Add("error", kept.error().message));
   FORETOKEN_CHECK_OK(closed->RecordStatus());
   return outcome;

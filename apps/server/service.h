@@ -3,7 +3,9 @@
 // use it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "foretoken/async_engine.h"
 #include "server/api/idle_fields.h"
@@ -36,6 +38,8 @@ struct Service {
   const ModelCalls& model_calls;
   NextTurns& next_turns;
   ToldFields& told;
+  const std::string& slot_folder;   // EngineOptions::slot_folder
+  std::atomic<bool>& slot_in_work;  // one slot at a time is saved, restored or erased
 };
 
 }  // namespace foretoken::server

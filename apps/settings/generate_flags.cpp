@@ -319,7 +319,7 @@ FlagGroup ModelFlags(EngineOptions& options) {
                {{"--cache-file-mb"},
                 "N",
                 "the most megabytes of that file: what was not used for the longest time goes; "
-                "default 16384",
+                "also of all files of slots; default 16384",
                 StoreInteger(options.cache_file_mb, 1, 1 << 30)}),
           Sets("EngineOptions::repack_cache",
                {{"--repack-cache"},

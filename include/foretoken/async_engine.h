@@ -22,6 +22,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,6 +45,8 @@ class AsyncObserver {
   // A step decoded: its time, summed over its choices, and an estimate of what plain decoding would
   // have taken for the same tokens.
   virtual void OnStep(double /*actual_ms*/, double /*plain_ms*/) {}
+  // The cache's file cannot be written any more (Engine::CacheFileStatus). Called once.
+  virtual void OnCacheFileError(const Error& /*error*/) {}
   // A choice that ran has ended, and its reader does not know yet.
   virtual void OnEnd(const ChoiceEnd& /*end*/) {}
 };
@@ -129,6 +132,11 @@ class AsyncEngine {
   EngineSnapshot snapshot() const;
   // What a pass costs by its rows, as it was when the last choice ended.
   std::vector<RowCost> PassCosts() const;
+
+  // Runs the call on the engine's thread, between two steps, and waits for its end. Requests wait
+  // meanwhile. The call must not throw, but for std::bad_alloc, begin or end requests. Errors: kStopped,
+  // kNoMemory.
+  [[nodiscard]] Status Run(const std::function<void(Engine& engine)>& call);
 
   // From now on no request is accepted. Those that were accepted run to their ends.
   void Drain();

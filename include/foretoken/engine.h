@@ -103,6 +103,7 @@ struct Completion {
   // batch-size if the text depends on the drafts, so that the seed gives the same text again. Empty
   // if nothing could be drafted.
   std::string controller;
+  int slot = -1;  // that keeps its text (Request::slot); -1: it did not run
   SpeculationStats speculation;
   Timings timings;
 };
@@ -176,6 +177,16 @@ struct EngineSummary {
 };
 
 // What an engine holds now, and what it has counted since it was opened.
+// The file of EngineOptions::cache_file, and what went to it and came back since it was opened; all 0 where
+// there is none. A record is a block of 32 tokens, or a copy of a recurrent state.
+struct CacheFileCounts {
+  std::int64_t blocks = 0, states = 0, bytes = 0;  // that it has now; the bytes of all records
+  std::int64_t blocks_read = 0, states_read = 0, bytes_read = 0, tokens_read = 0;
+  std::int64_t blocks_written = 0, states_written = 0, bytes_written = 0;
+  std::int64_t refused = 0;  // records that were damaged
+  bool failed = false;       // it is not written any more (Engine::CacheFileStatus)
+};
+
 struct EngineLoad {
   // Requests that have not ended: those that take part in steps; those that were preempted and wait
   // for cache blocks; those that wait for a sequence.
@@ -185,6 +196,12 @@ struct EngineLoad {
   int free_blocks = 0, used_blocks = 0, idle_blocks = 0;
   std::int64_t cached_prompt_tokens = 0;  // prompt tokens found in the cache, without prefill
   std::int64_t preemptions = 0;
+  CacheFileCounts cache_file;
+};
+
+// What a file of a slot has.
+struct SlotCounts {
+  std::int64_t tokens = 0, bytes = 0;
 };
 
 using Ticket = std::uint64_t;  // of a request that Begin accepted; never 0
@@ -304,6 +321,29 @@ class Engine {
   // same, and cannot say whether it succeeded. Call it while no request runs. Errors: kIo (the file could not be
   // written, now or before: it is not written any more, and what it has is still read).
   [[nodiscard]] Status KeepCache();
+  // Whether the system has let the file be written and read so far. Error: kIo, the first reason; it is not
+  // written any more.
+  [[nodiscard]] Status CacheFileStatus() const;
+
+  // A slot keeps the newest text that ended in it (Request::slot), as long as its blocks are in the cache or
+  // its file. It belongs to the cache_salt of its request, and so does the file: with another one it is as if
+  // there were none. Names of files are plain ones, within EngineOptions::slot_folder. Call these
+  // members between steps; requests may run.
+  //
+  // Writes the blocks of the slot's text, and copies of recurrent states, to a file, which replaces one of
+  // the same salt. Errors: kInvalidArgument (no such slot, a bad name, a file that is another's), kNotFound (the
+  // slot has no text that is still known), kTooLarge (files take no more than cache_file_mb), kIo (no
+  // file is left then), kUnsupported (there is no folder).
+  [[nodiscard]] Result<SlotCounts> SaveSlot(int slot, const std::string& name,
+                                            const std::string& cache_salt = {});
+  // Brings the blocks of a file back to the cache, as if the text had just ended in the slot: a request
+  // that begins with it reads what is new. Errors: as SaveSlot, kMismatch (the file is another's, or of
+  // another model), kInvalidFile, kTooLarge (the cache or the context is too small).
+  [[nodiscard]] Result<SlotCounts> RestoreSlot(int slot, const std::string& name,
+                                               const std::string& cache_salt = {});
+  // Forgets the slot's text, but for what other texts begin with. Returns how many tokens that were in the
+  // cache. Errors: kInvalidArgument, kUnsupported.
+  [[nodiscard]] Result<int> EraseSlot(int slot, const std::string& cache_salt = {});
 
   // Whether the trace of EngineOptions.record has all requests that ended. If not, kIo with the
   // reason; the file then holds the requests before that.

@@ -188,6 +188,9 @@ struct Request {
   // from) serves requests with the same salt only: so one user's requests neither see nor speed up
   // those of another. At most 1024 bytes. Empty: shared with all others whose salt is empty.
   std::string cache_salt = {};
+  // The slot that keeps the text when it has ended (Engine::SaveSlot), [0, max_sequences); -1: the one of
+  // the sequence that it ran in. Nothing else depends on it.
+  int slot = -1;
 
   // The caller's drafts of the next tokens, at most 64. One pass of the target verifies them, and the
   // request ends with its first token that is none of them (FinishReason::kVerified), or where its

@@ -100,6 +100,21 @@ std::vector<RowCost> AsyncEngine::PassCosts() const {
   return impl_->worker.PassCosts();
 }
 
+Status AsyncEngine::Run(const std::function<void(Engine& engine)>& call) {
+  return CatchNoMemory("engine", [&]() -> Status {
+    Status status;
+    const bool ran = impl_->queue.Run([&] {
+      status = CatchNoMemory("engine", [&]() -> Status {
+        call(*impl_->engine);
+        return {};
+      });
+      impl_->worker.ShowState();
+    });
+    if (ran) return status;
+    return Fail(ErrorCode::kStopped, "engine: it has stopped; ask another");
+  });
+}
+
 void AsyncEngine::Drain() {
   impl_->queue.Drain();
 }

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 #include <random>
 #include <thread>
 
@@ -347,6 +348,38 @@ TEST(AsyncEngine, CloseGivesTheEngineBack) {
   ASSERT_TRUE(opened);
   EXPECT_TRUE(opened->RecordStatus());
   EXPECT_EQ(opened->Generate(Ask(3))->text, Alone(Ask(3)));
+}
+
+TEST(AsyncEngine, RunsCallsBetweenStepsWhetherRequestsRunOrNot) {
+  const auto engine = Open();
+  const auto used_blocks = [&] {
+    int used = -1;
+    EXPECT_TRUE(engine->Run([&](Engine& mine) { used = mine.load().used_blocks; }));
+    return used;
+  };
+  EXPECT_EQ(used_blocks(), 0);
+  const Request request = Ask(0, 400);
+  auto stream = engine->Submit(request);
+  ASSERT_TRUE(stream);
+  while (stream->Next()->kind != Kind::kRound) continue;
+  EXPECT_GE(used_blocks(), 0);
+  std::string text;
+  while (auto event = stream->Next())
+    if (event->kind == Kind::kEnd) text = event->end->completion.text;
+  EXPECT_EQ(text, Alone(request));
+  std::vector<std::thread> threads;
+  int n = 0;  // of calls, which run one after the other
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int call = 0; call < 50; ++call) EXPECT_TRUE(engine->Run([&n](Engine&) { ++n; }));
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(n, 200);
+  const Status none = engine->Run([](Engine&) { throw std::bad_alloc(); });
+  EXPECT_EQ(none.error().code, ErrorCode::kNoMemory);
+  engine->Stop();
+  EXPECT_EQ(engine->Run([&n](Engine&) { n = 0; }).error().code, ErrorCode::kStopped);
+  EXPECT_EQ(n, 200);
 }
 
 TEST(AsyncEngine, ManyThreadsSubmitReadAndCancel) {

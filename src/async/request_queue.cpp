@@ -92,6 +92,8 @@ void RequestQueue::Stop() {
     stopped_ = true;
     waiting.swap(waiting_);
     running.swap(running_);
+    for (Call* const call : calls_) call->refused = true;
+    calls_.clear();
   }
   changed_.notify_all();
   for (const auto& choice : waiting) choice->mailbox->Fail(Failure::kStopped);
@@ -108,7 +110,8 @@ std::unique_ptr<Waiting> RequestQueue::Next(bool wait, bool& going) {
   std::unique_ptr<Waiting> next;
   {
     std::unique_lock lock(mutex_);
-    if (wait) changed_.wait(lock, [this] { return stopped_ || !waiting_.empty(); });
+    if (wait)
+      changed_.wait(lock, [this] { return stopped_ || !waiting_.empty() || !calls_.empty(); });
     going = !stopped_;
     RemoveUnwanted(removed);
     if (!stopped_ && !waiting_.empty() && n_running_ < parallel_) {
@@ -121,6 +124,29 @@ std::unique_ptr<Waiting> RequestQueue::Next(bool wait, bool& going) {
   if (!removed.empty()) changed_.notify_all();
   EndUnwanted(removed);
   return next;
+}
+
+bool RequestQueue::Run(const std::function<void()>& call) {
+  Call mine{call};
+  std::unique_lock lock(mutex_);
+  if (stopped_) return false;
+  calls_.push_back(&mine);
+  changed_.notify_all();
+  changed_.wait(lock, [&mine] { return mine.done || mine.refused; });
+  return mine.done;
+}
+
+void RequestQueue::RunCalls() {
+  std::unique_lock lock(mutex_);
+  while (!calls_.empty()) {
+    Call& call = *calls_.front();
+    calls_.pop_front();
+    lock.unlock();
+    call.run();
+    lock.lock();
+    call.done = true;
+    changed_.notify_all();
+  }
 }
 
 void RequestQueue::Done(const Mailbox& mailbox) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // async/request_queue.h: the bounded queue between the threads that submit requests and the
-// engine's thread, and how it ends. Any thread, but for Next and Done.
+// engine's thread, and how it ends. Any thread, but for Next, RunCalls and Done.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -48,7 +49,13 @@ class RequestQueue {
   void Stop();
   AsyncLoad load() const;
 
-  // The next wanted choice, if one may run; it runs until Done. Waits for one if `wait` is set.
+  // Waits until RunCalls has run the call, which must not throw. False: Stop came first. Any thread but
+  // that of RunCalls.
+  bool Run(const std::function<void()>& call);
+  // Runs the calls that wait. The thread of Next.
+  void RunCalls();
+  // The next wanted choice, if one may run; it runs until Done. Waits for one, or a call, if `wait` is
+  // set.
   // `going` becomes false when the queue was stopped.
   std::unique_ptr<Waiting> Next(bool wait, bool& going);
   // REQUIRES: it runs.
@@ -63,6 +70,11 @@ class RequestQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Choices waiting_;
+  struct Call {
+    const std::function<void()>& run;
+    bool done = false, refused = false;
+  };
+  std::list<Call*> calls_;  // of threads that wait in Run
   int n_running_ = 0;
   std::vector<std::shared_ptr<Mailbox>> running_;  // of those, until Stop
   bool draining_ = false, stopped_ = false;

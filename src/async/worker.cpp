@@ -134,6 +134,7 @@ std::vector<RowCost> Worker::PassCosts() const {
 void Worker::Work() noexcept {
   while (going_) {
     TakeIn(running_.empty());
+    queue_.RunCalls();
     if (!running_.empty()) StepOnce();
   }
   for (auto& running : running_) engine_.Cancel(running->ticket);
@@ -260,12 +261,21 @@ void Worker::End(Running& r, Completion completion) {
 }
 
 void Worker::ShowState() {
+  TellCacheFile();
   const EngineLoad load = engine_.load();
   const double plain_ms = engine_.PlainStepUs(1) / 1000;
   const std::lock_guard lock(mutex_);
   snapshot_.counts = engine_.counts();
   snapshot_.load = load;
   if (plain_ms > 0) snapshot_.plain_ms_per_token = plain_ms;
+}
+
+void Worker::TellCacheFile() {
+  if (cache_file_told_ || observer_ == nullptr) return;
+  const Status status = engine_.CacheFileStatus();
+  if (status) return;
+  cache_file_told_ = true;
+  Show([&] { observer_->OnCacheFileError(status.error()); });
 }
 
 void Worker::ShowCosts() {

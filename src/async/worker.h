@@ -27,6 +27,10 @@ class Worker {
   // Waits for the thread. REQUIRES: the queue was stopped.
   void Join();
 
+  // Shows the engine's counts to others, and tells the observer of the cache's file. The engine's thread,
+  // or before it begins.
+  void ShowState();
+
   // Any thread.
   EngineSnapshot snapshot() const;
   std::vector<RowCost> PassCosts() const;
@@ -43,14 +47,15 @@ class Worker {
   void ObserveTime(double step_ms);
   void TakeOut();
   void End(Running& r, Completion completion);
-  void ShowState();
   void ShowCosts();
+  void TellCacheFile();
 
   Engine& engine_;
   RequestQueue& queue_;
   AsyncObserver* const observer_;
   std::vector<std::unique_ptr<Running>> running_;
   bool going_ = true;
+  bool cache_file_told_ = false;
   mutable std::mutex mutex_;
   EngineSnapshot snapshot_;          // guarded
   std::vector<RowCost> pass_costs_;  // guarded

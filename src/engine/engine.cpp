@@ -209,6 +209,10 @@ Status Engine::KeepCache() {
   return CatchNoMemory("cache file", [&] { return impl_->KeepCache(); });
 }
 
+Status Engine::CacheFileStatus() const {
+  return CatchNoMemory("cache file", [&] { return impl_->CacheFileStatus(); });
+}
+
 Status Engine::Impl::KeepCache() {
   if (!opened_.store || !files_.status()) return {};
   opened_.cache->KeepAll();

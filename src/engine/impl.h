@@ -58,6 +58,15 @@ class Engine::Impl {
   void End(Ticket ticket) noexcept;
   void Forget();
   [[nodiscard]] Status KeepCache();
+  Status CacheFileStatus() const {
+    return opened_.store ? opened_.store->file().status() : Status();
+  }
+  // slots.cpp:
+  [[nodiscard]] Result<SlotCounts> SaveSlot(int slot, const std::string& name,
+                                            const std::string& cache_salt);
+  [[nodiscard]] Result<SlotCounts> RestoreSlot(int slot, const std::string& name,
+                                               const std::string& cache_salt);
+  [[nodiscard]] Result<int> EraseSlot(int slot, const std::string& cache_salt);
 
   // parts.cpp: what the decoder and the pipeline see of a pass. Plan chooses the sequences of the
   // next pass, unless its drafts are made already.
@@ -145,6 +154,7 @@ class Engine::Impl {
   void EndAll() noexcept;
   void PublishRecord() noexcept;
   void NoteCacheFile() noexcept;
+  Result<engine::SlotTexts::Text*> SlotOf(int slot, const kv::BlockKey& owner);
   void Notice(std::string_view text) noexcept;
   void KeepCopyFigure() const;
   std::size_t FillPass(std::span<const Feed> feeds, std::vector<std::size_t>& done,

@@ -6,6 +6,7 @@
 
 #include "base/stopwatch.h"
 #include "engine/impl.h"
+#include "engine/open/cache_file.h"
 #include "kv/transaction.h"
 
 namespace foretoken {
@@ -144,6 +145,8 @@ EngineLoad Engine::Impl::load() const noexcept {
   load.used_blocks = cache.n_blocks() - load.free_blocks - load.idle_blocks;
   load.cached_prompt_tokens = scheduler_->cached_prompt_tokens();
   load.preemptions = scheduler_->preemptions();
+  if (opened_.store && !opened_.options.cache_file.empty())
+    load.cache_file = engine::CountsOf(*opened_.store);
   return load;
 }
 

@@ -49,6 +49,7 @@ bool Transfer(int fd, std::int64_t offset, std::span<const std::byte> head, Bloc
     }
     const ssize_t moved = call(fd, pieces.data(), n, offset);
     if (moved < 0 && errno == EINTR) continue;
+    if (moved == 0) errno = EIO;  // the file ends here
     if (moved <= 0) return false;
     offset += moved;
     done += static_cast<std::size_t>(moved);
@@ -72,12 +73,12 @@ std::span<const std::byte> BytesOf(const T& value) noexcept {
 
 struct BlockFile::Head {
   static constexpr std::array<char, 8> kMagic = {'f', 't', 'b', 'l', 'o', 'c', 'k', 's'};
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
   static constexpr std::uint32_t kOrder = 0x01020304;  // of the bytes of a number
 
   std::array<char, 8> magic = kMagic;
   std::uint32_t version = kVersion, order = kOrder;
-  BlockKey made_by = {};
+  BlockKey made_by = {}, owner = {};
   std::array<std::int64_t, 2> bytes = {};
   std::array<std::int64_t, 2> n_slots = {};
   std::uint64_t hash = 0;  // of the fields before it
@@ -95,9 +96,11 @@ Error BlockFile::IoError(const char* what) const {
 
 BlockFile::BlockFile(BlockFile&& other) noexcept
     : path_(std::move(other.path_)),
+      output_(std::move(other.output_)),
       fd_(std::exchange(other.fd_, -1)),
       size_(other.size_),
       last_stamp_(other.last_stamp_),
+      n_refused_(other.n_refused_),
       areas_(std::move(other.areas_)),
       status_(std::move(other.status_)) {}
 
@@ -109,7 +112,10 @@ Result<BlockFile> BlockFile::Open(const std::string& path, const Shape& shape) {
   BlockFile file;
   file.path_ = path;
   FORETOKEN_CHECK_OK(file.Divide(shape));
-  FORETOKEN_CHECK_OK(file.OpenFile(path));
+  FORETOKEN_CHECK_OK(file.OpenFile(path, O_RDWR | O_CREAT));
+  if (flock(file.fd_, LOCK_EX | LOCK_NB) != 0)
+    return Fail(ErrorCode::kIo,
+                fmt::format("{}: another process uses it; name another file", path));
   FORETOKEN_CHECK_OK(file.ReadHead(shape));
   for (const Kind kind : {kBlock, kState}) {
     file.areas_[kind].Reserve();
@@ -118,73 +124,174 @@ Result<BlockFile> BlockFile::Open(const std::string& path, const Shape& shape) {
   return file;
 }
 
-Status BlockFile::OpenFile(const std::string& path) {
-  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+Result<BlockFile> BlockFile::Create(const std::string& path, const Shape& shape,
+                                    const Slots& n_slots) {
+  BlockFile file;
+  file.path_ = path;
+  file.Place(shape, n_slots);
+  FORETOKEN_TRY(OutputFile output, OutputFile::Create(path, {.mode = 0600}));
+  FORETOKEN_CHECK_OK(output.Reserve(static_cast<std::uint64_t>(BytesFor(shape, n_slots))));
+  file.fd_ = fcntl(output.descriptor(), F_DUPFD_CLOEXEC, 0);
+  if (file.fd_ < 0) return Fail(file.IoError("cannot open"));
+  file.output_.emplace(std::move(output));
+  FORETOKEN_CHECK_OK(file.WriteHead(shape));
+  for (Area& area : file.areas_) {
+    area.Reserve();
+    for (std::int32_t place = area.n_slots; place-- > 0;) area.free.push_back(place);
+  }
+  return file;
+}
+
+std::int64_t BlockFile::BytesFor(const Shape& shape, const Slots& n_slots) {
+  BlockFile file;
+  file.Place(shape, n_slots);
+  const Area& last = file.areas_[kState];
+  return last.At(last.n_slots);
+}
+
+Status BlockFile::Publish() {
+  FORETOKEN_CHECK_OK(output_->Publish(false));
+  output_.reset();
+  return {};
+}
+
+Result<BlockFile> BlockFile::OpenToRead(const std::string& path, const Shape& shape,
+                                        const Slots& most) {
+  BlockFile file;
+  file.path_ = path;
+  FORETOKEN_CHECK_OK(file.OpenFile(path, O_RDONLY));
+  Head head;
+  const bool whole = pread(file.fd_, &head, sizeof(head), 0) == static_cast<ssize_t>(sizeof(head));
+  if (!whole) head.magic = {};
+  file.Place(shape, {});
+  FORETOKEN_CHECK_OK(file.CheckHead(head, shape));
+  for (const Kind kind : {kBlock, kState})
+    if (head.n_slots[kind] < 0 || head.n_slots[kind] > most[kind])
+      return Fail(ErrorCode::kTooLarge,
+                  fmt::format("{}: its text is longer than the context; raise --ctx-size", path));
+  file.Place(shape, {static_cast<std::int32_t>(head.n_slots[kBlock]),
+                     static_cast<std::int32_t>(head.n_slots[kState])});
+  const Area& last = file.areas_[kState];
+  bool sound = file.size_ == last.At(last.n_slots);
+  for (const Kind kind : {kBlock, kState}) {
+    if (!sound) break;
+    file.areas_[kind].Reserve();
+    FORETOKEN_CHECK_OK(file.ReadRecords(kind));
+    sound = file.n_records(kind) == file.n_places(kind);
+  }
+  if (!sound)
+    return Fail(ErrorCode::kInvalidFile, fmt::format("{}: it is damaged; delete it", path));
+  return file;
+}
+
+Status BlockFile::MayReplace(const std::string& path, const BlockKey& owner) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0 && errno == ENOENT) return {};
+  Head head;
+  const bool ours = fd >= 0 && pread(fd, &head, sizeof(head), 0) == sizeof(head) &&
+                    head.magic == Head::kMagic && head.hash == head.Hashed() && head.owner == owner;
+  if (fd >= 0) close(fd);
+  if (ours) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: it is there already, and no file that this client saved; give "
+                          "another name, or delete it",
+                          path));
+}
+
+Status BlockFile::OpenFile(const std::string& path, int flags) {
+  fd_ = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+  if (fd_ < 0 && errno == ENOENT && (flags & O_CREAT) == 0)
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{}: there is no such file; check the name", path));
   if (fd_ < 0) return Fail(IoError("cannot open"));
   struct stat status {};
   if (fstat(fd_, &status) != 0) return Fail(IoError("cannot open"));
   const std::string why = S_ISREG(status.st_mode) ? WhyNotOurs(status) : "is no regular file";
   if (!why.empty())
     return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {}; name another file", path, why));
-  if (flock(fd_, LOCK_EX | LOCK_NB) != 0)
-    return Fail(ErrorCode::kIo,
-                fmt::format("{}: another process uses it; name another file", path));
   size_ = status.st_size;
   return {};
 }
 
 // A quarter of the file is for states, where there are any.
 Status BlockFile::Divide(const Shape& shape) {
-  Area& blocks = areas_[kBlock];
-  Area& states = areas_[kState];
-  blocks.bytes = shape.block_bytes, states.bytes = shape.state_bytes;
+  Place(shape, {});
+  const Area& blocks = areas_[kBlock];
+  const Area& states = areas_[kState];
   const auto slots = [](std::int64_t bytes, std::int64_t each) {
     return static_cast<std::int32_t>(std::clamp<std::int64_t>(bytes / each, 0, kMostSlots));
   };
   const std::int64_t room = shape.max_bytes - kHeadBytes;
-  if (shape.state_bytes > 0) states.n_slots = slots(room / 4, states.slot_bytes());
-  blocks.n_slots = slots(room - states.n_slots * states.slot_bytes(), blocks.slot_bytes());
-  if (blocks.n_slots == 0 || (shape.state_bytes > 0 && states.n_slots == 0))
+  Slots n_slots = {};
+  if (shape.state_bytes > 0) n_slots[kState] = slots(room / 4, states.slot_bytes());
+  n_slots[kBlock] = slots(room - n_slots[kState] * states.slot_bytes(), blocks.slot_bytes());
+  if (n_slots[kBlock] == 0 || (shape.state_bytes > 0 && n_slots[kState] == 0))
     return Fail(ErrorCode::kTooLarge,
                 fmt::format("{}: a block takes {} bytes and a state {}, which do not fit {}; allow "
                             "a larger file",
                             path_, blocks.bytes, states.bytes, shape.max_bytes));
-  blocks.begin = kHeadBytes;
-  states.begin = blocks.At(blocks.n_slots);
+  Place(shape, n_slots);
   return {};
 }
 
+void BlockFile::Place(const Shape& shape, const Slots& n_slots) {
+  Area& blocks = areas_[kBlock];
+  Area& states = areas_[kState];
+  blocks.bytes = shape.block_bytes, states.bytes = shape.state_bytes;
+  blocks.n_slots = n_slots[kBlock], states.n_slots = n_slots[kState];
+  blocks.begin = kHeadBytes;
+  states.begin = blocks.At(blocks.n_slots);
+}
+
+Status BlockFile::CheckHead(const Head& head, const Shape& shape) const {
+  if (head.magic != Head::kMagic)
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: it is no file of cache blocks; name another file", path_));
+  if (head.version != Head::kVersion || head.order != Head::kOrder)
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: it was written by another version, or on another kind of machine; "
+                            "delete it, or name another file",
+                            path_));
+  if (head.hash != head.Hashed())
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: it is damaged; delete it, or name another file", path_));
+  if (head.owner != shape.owner)
+    return Fail(
+        ErrorCode::kMismatch,
+        fmt::format("{}: another client saved it, or it is of another use; name another file",
+                    path_));
+  if (head.made_by != shape.made_by || head.bytes[kBlock] != shape.block_bytes ||
+      head.bytes[kState] != shape.state_bytes)
+    return Fail(ErrorCode::kMismatch,
+                fmt::format("{}: it is of another model, or of other settings of its cache; name "
+                            "another file",
+                            path_));
+  return {};
+}
+
+// A file of another number of slots begins anew.
 Status BlockFile::ReadHead(const Shape& shape) {
-  Head wanted{.made_by = shape.made_by};
-  for (const Kind kind : {kBlock, kState})
-    wanted.bytes[kind] = areas_[kind].bytes, wanted.n_slots[kind] = areas_[kind].n_slots;
-  wanted.hash = wanted.Hashed();
   if (size_ > 0) {
     Head head;
     const bool whole = pread(fd_, &head, sizeof(head), 0) == static_cast<ssize_t>(sizeof(head));
-    if (!whole || head.magic != Head::kMagic)
-      return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("{}: it is no file of cache blocks; name another file", path_));
-    if (head.version != Head::kVersion || head.order != Head::kOrder)
-      return Fail(
-          ErrorCode::kInvalidFile,
-          fmt::format("{}: it was written by another version, or on another kind of machine; "
-                      "delete it, or name another file",
-                      path_));
-    if (head.hash != head.Hashed())
-      return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("{}: it is damaged; delete it, or name another file", path_));
-    if (head.made_by != shape.made_by || head.bytes != wanted.bytes)
-      return Fail(ErrorCode::kMismatch,
-                  fmt::format("{}: it is of another model, or of other settings of its cache; name "
-                              "another file",
-                              path_));
-    if (head.n_slots == wanted.n_slots) return {};
+    if (!whole) head.magic = {};
+    FORETOKEN_CHECK_OK(CheckHead(head, shape));
+    if (head.n_slots[kBlock] == areas_[kBlock].n_slots &&
+        head.n_slots[kState] == areas_[kState].n_slots)
+      return {};
   }
   if (ftruncate(fd_, 0) != 0) return Fail(IoError("cannot be emptied"));
   size_ = 0;
+  return WriteHead(shape);
+}
+
+Status BlockFile::WriteHead(const Shape& shape) {
+  Head head{.made_by = shape.made_by, .owner = shape.owner};
+  for (const Kind kind : {kBlock, kState})
+    head.bytes[kind] = areas_[kind].bytes, head.n_slots[kind] = areas_[kind].n_slots;
+  head.hash = head.Hashed();
   const NoWriteSignals no_signals;
-  if (pwrite(fd_, &wanted, sizeof(wanted), 0) != static_cast<ssize_t>(sizeof(wanted)))
+  if (pwrite(fd_, &head, sizeof(head), 0) != static_cast<ssize_t>(sizeof(head)))
     return Fail(IoError("cannot be written"));
   return {};
 }
@@ -209,9 +316,9 @@ Status BlockFile::ReadRecords(Kind kind) {
   for (std::int32_t place = 0; place < area.n_slots; ++place) {
     Record& record = area.records[Index(place)];
     const auto size = static_cast<ssize_t>(sizeof(record));
-    if (area.At(place) + area.slot_bytes() <= size_ &&
-        pread(fd_, &record, sizeof(record), area.At(place)) == size && Sound(kind, record) &&
-        Find(kind, record.key) == kNone) {
+    const bool whole = area.At(place) + area.slot_bytes() <= size_;
+    if (whole && pread(fd_, &record, sizeof(record), area.At(place)) == size &&
+        Sound(kind, record) && Find(kind, record.key) == kNone) {
       area.Add(place);
       found.push_back(place);
       last_stamp_ = std::max(last_stamp_, record.stamp);
@@ -219,6 +326,7 @@ Status BlockFile::ReadRecords(Kind kind) {
       for (std::int32_t rest = area.n_slots; rest-- > place;) area.free.push_back(rest);
       break;
     } else {
+      n_refused_ += !whole || (record.stamp != 0 && record.hash != 0) ? 1 : 0;
       area.free.push_back(place);
     }
   }
@@ -280,6 +388,21 @@ std::int32_t BlockFile::Find(Kind kind, const BlockKey& key) const noexcept {
   return place;
 }
 
+std::int32_t BlockFile::Follower(Kind kind, const BlockKey& before) const noexcept {
+  const Area& area = areas_[kind];
+  if (area.n_slots == 0) return kNone;
+  std::int32_t place = area.by_before[area.BucketOf(before)];
+  while (place != kNone && area.records[Index(place)].text.before != before)
+    place = area.next[Index(place)].before;
+  return place;
+}
+
+std::int64_t BlockFile::bytes() const noexcept {
+  std::int64_t bytes = fd_ < 0 ? 0 : kHeadBytes;
+  for (const Area& area : areas_) bytes += area.lately.size() * area.slot_bytes();
+  return bytes;
+}
+
 void BlockFile::Expect(Kind kind, std::int32_t place) const noexcept {
   const Area& area = areas_[kind];
   posix_fadvise(fd_, area.At(place), area.slot_bytes(), POSIX_FADV_WILLNEED);
@@ -289,13 +412,32 @@ bool BlockFile::Read(Kind kind, std::int32_t place, Parts parts) noexcept {
   Area& area = areas_[kind];
   const bool read = Transfer(fd_, area.At(place) + static_cast<std::int64_t>(sizeof(Record)), {},
                              parts, [](auto... a) { return preadv(a...); });
+  if (!read) StopWriting("cannot read");
   if (!read || HashOfParts(parts) != area.records[Index(place)].bytes_hash) {
+    ++n_refused_;
     area.Remove(place);
     return false;
   }
   area.lately.Remove(place);
   area.lately.Append(place);
   return true;
+}
+
+// The first reason stays.
+void BlockFile::StopWriting(const char* why) noexcept {
+  if (status_)
+    status_ = CatchNoMemory("cache file", [&]() -> Status { return Fail(IoError(why)); });
+}
+
+// A record without its hash is not sound.
+void BlockFile::Erase(Kind kind, std::int32_t place) noexcept {
+  Area& area = areas_[kind];
+  constexpr std::uint64_t kNoHash = 0;
+  area.records[Index(place)].hash = kNoHash;
+  const NoWriteSignals no_signals;
+  if (pwrite(fd_, &kNoHash, sizeof(kNoHash), area.At(place)) != sizeof(kNoHash))
+    StopWriting("cannot write");
+  area.Remove(place);
 }
 
 bool BlockFile::Write(Kind kind, const Text& text, Parts parts) noexcept {
@@ -314,9 +456,8 @@ bool BlockFile::Write(Kind kind, const Text& text, Parts parts) noexcept {
   const NoWriteSignals no_signals;
   if (!Transfer(fd_, area.At(place), BytesOf(record), parts,
                 [](auto... a) { return pwritev(a...); })) {
+    StopWriting("cannot write");
     area.free.push_back(place);
-    status_ =
-        CatchNoMemory("cache file", [&]() -> Status { return Fail(IoError("cannot write")); });
     return false;
   }
   area.Add(place);

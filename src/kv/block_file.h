@@ -12,16 +12,21 @@
 // tokens, and places must be within their text. The file belongs to one process at a time and to a user
 // whose files no other can write. It has tokens of prompts, so nobody else may read it.
 //
-// One thread uses a file. Only Open takes memory.
+// A file of one text (Create, OpenToRead) has as many slots as the text has records, and all of them. It
+// has an owner, whose other files it may replace, and is seen by others when it is whole.
+//
+// One thread uses a file. Only the functions that open one take memory.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "base/files/output_file.h"
 #include "base/ids.h"
 #include "foretoken/result.h"
 #include "kv/block_key.h"
@@ -40,7 +45,9 @@ class BlockFile {
     BlockKey made_by = {};  // the hash of all that a record's bytes depend on, beside its text
     std::int64_t block_bytes = 0, state_bytes = 0;  // of a record; no states: 0
     std::int64_t max_bytes = 0;                     // of the file
+    BlockKey owner = {};                            // of a file of one text
   };
+  using Slots = std::array<std::int32_t, 2>;  // how many, by Kind
   // The text of a block, and for a state the positions that it reaches (Checkpoints::Reach).
   struct Text {
     BlockKey before = {};
@@ -58,6 +65,21 @@ class BlockFile {
   // blocks, or of another version, or others may write it), kMismatch (made_by differs), kTooLarge (no
   // block fits), kIo (also: another process uses it).
   [[nodiscard]] static Result<BlockFile> Open(const std::string& path, const Shape& shape);
+  // A file with room for one text, which has its name after Publish. Errors: kIo (also: the disk has no
+  // room for all of it).
+  [[nodiscard]] static Result<BlockFile> Create(const std::string& path, const Shape& shape,
+                                                const Slots& n_slots);
+  [[nodiscard]] Status Publish();
+  // A file of one text, for reading. Errors: as Open, kNotFound, kInvalidFile (also: some of it is torn),
+  // kMismatch (also: another owner's), kTooLarge (it has more slots than `most`).
+  [[nodiscard]] static Result<BlockFile> OpenToRead(const std::string& path, const Shape& shape,
+                                                    const Slots& most);
+  // Of a file that Create makes.
+  static std::int64_t BytesFor(const Shape& shape, const Slots& n_slots);
+  // Whether there is no such file, or one of this owner. Error: kInvalidArgument.
+  [[nodiscard]] static Status MayReplace(const std::string& path, const BlockKey& owner);
+  // One that has no slots, and no place on a disk.
+  static BlockFile None() { return {}; }
   BlockFile(BlockFile&& other) noexcept;
   BlockFile& operator=(BlockFile&&) = delete;
   ~BlockFile();
@@ -70,6 +92,8 @@ class BlockFile {
   const BlockKey& KeyOf(Kind kind, std::int32_t place) const noexcept {
     return areas_[kind].records[Index(place)].key;
   }
+  // A record that follows `before`, or kNone.
+  std::int32_t Follower(Kind kind, const BlockKey& before) const noexcept;
   // The record that follows `before` and has most tokens in common with the beginning of `tokens`, among
   // those that fits(text, common) accepts. Looks at 64 of the records at most.
   template <typename Fits>
@@ -78,16 +102,24 @@ class BlockFile {
 
   // The record will be read soon: the system may fetch it.
   void Expect(Kind kind, std::int32_t place) const noexcept;
-  // False: the bytes are not those that were written, or cannot be read, and the record is gone.
+  // False: the bytes are not those that were written, or cannot be read, and the record is gone. If the
+  // system refused, nothing is written any more.
   // REQUIRES: the parts have as many bytes as a record of the kind.
   bool Read(Kind kind, std::int32_t place, Parts parts) noexcept;
   // Writes the record, unless it is there. False: the file cannot be written, and is not any more.
   bool Write(Kind kind, const Text& text, Parts parts) noexcept;
-  // Why writing ended.
+  // The record is found no more, here and in later processes.
+  void Erase(Kind kind, std::int32_t place) noexcept;
+  // Why writing ended: the system refused to write, or to read.
   const Status& status() const noexcept { return status_; }
 
   int n_records(Kind kind) const noexcept { return areas_[kind].lately.size(); }
   int n_places(Kind kind) const noexcept { return areas_[kind].n_slots; }
+  // Records that were not what was written: their slots when the file was opened, or their bytes when
+  // they were read.
+  std::int64_t n_refused() const noexcept { return n_refused_; }
+  // Of the records that it has, with their heads; where all slots are used, of the whole file.
+  std::int64_t bytes() const noexcept;
 
  private:
   struct Record {
@@ -122,17 +154,23 @@ class BlockFile {
 
   BlockFile() = default;
   static std::size_t Index(std::int32_t place) { return static_cast<std::size_t>(place); }
-  [[nodiscard]] Status OpenFile(const std::string& path);
+  [[nodiscard]] Status OpenFile(const std::string& path, int flags);
   [[nodiscard]] Status Divide(const Shape& shape);
+  void Place(const Shape& shape, const Slots& n_slots);
   [[nodiscard]] Status ReadHead(const Shape& shape);
+  [[nodiscard]] Status CheckHead(const Head& head, const Shape& shape) const;
+  [[nodiscard]] Status WriteHead(const Shape& shape);
   [[nodiscard]] Status ReadRecords(Kind kind);
   bool Sound(Kind kind, const Record& record) const noexcept;
+  void StopWriting(const char* why) noexcept;
   Error IoError(const char* what) const;
 
   std::string path_;
+  std::optional<OutputFile> output_;  // until it has its name, of a file of one text
   int fd_ = -1;
   std::int64_t size_ = 0;  // when it was opened
   std::int64_t last_stamp_ = 0;
+  std::int64_t n_refused_ = 0;
   std::array<Area, 2> areas_;
   Status status_;
 };

@@ -149,7 +149,7 @@ TEST_F(BlockFileTest, ForeignFilesAreRefusedAndLeftAlone) {
   EXPECT_EQ(Bytes(), good);
   shape.made_by = RootKey("model");
   std::string other = good;
-  other[8] = 2;
+  other[8] = 1;
   Put(other);
   EXPECT_NE(WhyNot().find("another version"), std::string::npos) << WhyNot();
   other = good, other[60] ^= 1;
@@ -164,6 +164,86 @@ TEST_F(BlockFileTest, ForeignFilesAreRefusedAndLeftAlone) {
   chmod(path.c_str(), 0600);
   const BlockFile file = Open();
   EXPECT_NE(WhyNot().find("another process"), std::string::npos) << WhyNot();
+}
+
+TEST_F(BlockFileTest, WhatIsErasedIsNotFoundLater) {
+  {
+    BlockFile file = Open();
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(WriteTo(file, FileText(100 * i), 1 + i));
+    file.Erase(BlockFile::kBlock, file.Find(BlockFile::kBlock, FileKey(FileText(100))));
+    EXPECT_EQ(ReadFrom(file, FileText(100)), -1);
+    EXPECT_EQ(file.n_records(BlockFile::kBlock), 2);
+  }
+  BlockFile file = Open();
+  EXPECT_EQ(file.n_refused(), 0);
+  EXPECT_EQ(ReadFrom(file, FileText(0)), 1);
+  EXPECT_EQ(ReadFrom(file, FileText(100)), -1);
+  EXPECT_EQ(ReadFrom(file, FileText(200)), 3);
+  EXPECT_TRUE(WriteTo(file, FileText(100), 9));
+  EXPECT_EQ(ReadFrom(file, FileText(100)), 9);
+}
+
+TEST_F(BlockFileTest, CountsWhatItRefuses) {
+  {
+    BlockFile file = Open();
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(WriteTo(file, FileText(100 * i), 1 + i));
+  }
+  const std::string good = Bytes();
+  const auto slot = (good.size() - 4096) / 4;
+  std::string bad = good;
+  bad[4096 + 100] ^= 1;                  // the head of the first record
+  bad[4096 + 2 * slot + slot - 1] ^= 1;  // bytes of the third
+  Put(bad.substr(0, bad.size() - 1));    // and the last one is torn
+  BlockFile file = Open();
+  EXPECT_EQ(file.n_records(BlockFile::kBlock), 2);
+  EXPECT_EQ(file.n_refused(), 2);
+  EXPECT_EQ(ReadFrom(file, FileText(100)), 2);
+  EXPECT_EQ(ReadFrom(file, FileText(200)), -2);
+  EXPECT_EQ(file.n_refused(), 3);
+  EXPECT_TRUE(file.status());
+  // Somebody cuts it while it is open.
+  ASSERT_EQ(truncate(path.c_str(), 4096), 0);
+  EXPECT_EQ(ReadFrom(file, FileText(100)), -2);
+  EXPECT_EQ(file.n_refused(), 4);
+  EXPECT_FALSE(file.status());
+  EXPECT_FALSE(WriteTo(file, FileText(900), 1));
+}
+
+TEST_F(BlockFileTest, AFileOfOneTextIsSeenWhenItIsWhole) {
+  shape.owner = RootKey("ann");
+  const BlockFile::Slots two = {2, 0};
+  for (const bool published : {false, true}) {
+    auto file = BlockFile::Create(path, shape, two);
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_TRUE(WriteTo(*file, FileText(0), 1));
+    BlockFile::Text next = FileText(50, 7, 1);
+    next.before = FileKey(FileText(0));
+    EXPECT_TRUE(WriteTo(*file, next, 2));
+    EXPECT_EQ(Bytes(), "");
+    if (published) EXPECT_TRUE(file->Publish());
+  }
+  EXPECT_EQ(static_cast<std::int64_t>(Bytes().size()), BlockFile::BytesFor(shape, two));
+  {
+    auto read = BlockFile::OpenToRead(path, shape, {2, 0});
+    ASSERT_TRUE(read) << read.error().message;
+    const std::int32_t first = read->Follower(BlockFile::kBlock, RootKey("salt"));
+    ASSERT_NE(first, BlockFile::kNone);
+    const std::int32_t second =
+        read->Follower(BlockFile::kBlock, read->KeyOf(BlockFile::kBlock, first));
+    EXPECT_EQ(read->TextOf(BlockFile::kBlock, second).n_tokens, 7);
+    EXPECT_EQ(read->Follower(BlockFile::kBlock, read->KeyOf(BlockFile::kBlock, second)),
+              BlockFile::kNone);
+    EXPECT_EQ(ReadFrom(*read, FileText(0)), 1);
+  }
+  EXPECT_EQ(BlockFile::OpenToRead(path, shape, {1, 0}).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(BlockFile::OpenToRead(path + ".none", shape, {2, 0}).error().code,
+            ErrorCode::kNotFound);
+  EXPECT_TRUE(BlockFile::MayReplace(path, RootKey("ann")));
+  EXPECT_TRUE(BlockFile::MayReplace(path + ".none", RootKey("bob")));
+  EXPECT_FALSE(BlockFile::MayReplace(path, RootKey("bob")));
+  shape.owner = RootKey("bob");
+  EXPECT_EQ(BlockFile::OpenToRead(path, shape, {2, 0}).error().code, ErrorCode::kMismatch);
+  EXPECT_NE(WhyNot(), "");
 }
 
 // Wherever a file is cut or changed, a block that comes back has the bytes that were written.

@@ -27,7 +27,7 @@ class BlockStore {
     std::function<void(std::int32_t, PartList&)> of_block, of_state;
   };
   struct Counts {
-    std::int64_t blocks_read = 0, states_read = 0, bytes_read = 0;
+    std::int64_t blocks_read = 0, states_read = 0, bytes_read = 0, tokens_read = 0;
     std::int64_t blocks_written = 0, states_written = 0, bytes_written = 0;
   };
 
@@ -51,6 +51,8 @@ class BlockStore {
   }
 
   const BlockFile& file() const noexcept { return file_; }
+  // BlockFile::Publish.
+  [[nodiscard]] Status Publish() { return file_.Publish(); }
   const Counts& counts() const noexcept { return counts_; }
 
   void Expect(BlockFile::Kind kind, std::int32_t record) const noexcept {
@@ -59,8 +61,13 @@ class BlockStore {
   bool Read(BlockFile::Kind kind, std::int32_t record, std::int32_t place) noexcept {
     if (!file_.Read(kind, record, PartsOf(kind, place))) return false;
     ++(kind == BlockFile::kBlock ? counts_.blocks_read : counts_.states_read);
+    if (kind == BlockFile::kBlock) counts_.tokens_read += file_.TextOf(kind, record).n_tokens;
     counts_.bytes_read += Bytes();
     return true;
+  }
+  void Erase(BlockFile::Kind kind, const BlockKey& key) noexcept {
+    if (const std::int32_t record = file_.Find(kind, key); record != BlockFile::kNone)
+      file_.Erase(kind, record);
   }
   void Write(BlockFile::Kind kind, const BlockFile::Text& text, std::int32_t place) noexcept {
     const bool known = file_.Find(kind, KeyAfter(text.before, text.View())) != BlockFile::kNone;

@@ -120,6 +120,20 @@ class BlockTables {
   }
   // Writes all known blocks and copies of states to the store.
   void KeepAll() noexcept;
+  // What is known of a text, here or in the store: its first so many tokens, with so many blocks and
+  // copies of states. REQUIRES of this and of what follows: there is a store.
+  struct Known {
+    int n_tokens = 0, n_blocks = 0, n_states = 0;
+  };
+  Known Gather(std::span<const Token> text, SaltId salt) noexcept;
+  // Writes what the last Gather found, with nothing between. REQUIRES: the store has the same memory.
+  void Save(BlockStore& to) noexcept;
+  // Brings back all of the text that the file of one text has, as Restore does, and fills `text` with its
+  // tokens as far as they came. REQUIRES: as Save; the capacity of `text` is the file's tokens.
+  void Bring(BlockStore& from, SaltId salt, std::vector<Token>& text) noexcept;
+  // Forgets the text, here and in the store, from its end to where a running text has it or another one
+  // that is known goes on. Returns how many tokens that were here.
+  int Drop(std::span<const Token> text, SaltId salt) noexcept;
   // How many blocks Share could add to an empty sequence, counting only blocks that other sequences
   // hold.
   int SharedBlocks(std::span<const Token> text, SaltId salt = kNoSalt) const noexcept;
@@ -219,6 +233,7 @@ class BlockTables {
   // block_tables_store.cpp:
   void Keep(std::int32_t block) noexcept;
   void KeepState(std::int32_t place) noexcept;
+  void WriteState(BlockStore& to, std::int32_t place) const noexcept;
   std::optional<BlockFile::Text> TextOf(std::int32_t block) const noexcept;
   std::optional<BlockKey> KeyOf(std::int64_t before) const noexcept;
   void Named(std::int32_t block) noexcept;
@@ -227,6 +242,9 @@ class BlockTables {
     std::int32_t more = kNone;   // a record of a block behind them
     std::int32_t state = kNone;  // a record of the state of that, or of the last full one
   };
+  void RestoreBehind(std::size_t n_own, std::span<const Token> text, SaltId salt) noexcept;
+  void FollowKnown(std::span<const Token> text, SaltId salt) const noexcept;
+  void DropStored(std::span<const Token> text, SaltId salt) noexcept;
   Stored FindStored(std::span<const Token> text, SaltId salt) const noexcept;
   std::int32_t KnownLike(std::int64_t before, const BlockFile::Text& text) const noexcept;
   void RestoreKnownState(std::size_t n_own) noexcept;
@@ -250,6 +268,7 @@ class BlockTables {
   // no block becomes idle after a block that follows it, and nothing follows the oldest idle block.
   PrefixIndex index_;
   BlockStore* store_ = nullptr;
+  BlockStore* source_ = nullptr;  // what comes back comes from there: store_, but for Bring
   std::vector<std::optional<BlockKey>> keys_;  // by block, of known ones; empty without a store
   mutable std::vector<BlockKey> found_;        // of the full blocks that the last FindStored found
   // The blocks of the text that the last Find followed, with those that the sequence has already.

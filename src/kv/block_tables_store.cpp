@@ -9,7 +9,7 @@ namespace foretoken::kv {
 
 void BlockTables::Use(BlockStore& store) {
   FORETOKEN_CHECK(!HasWindows() && n_free_blocks() == n_blocks_);
-  store_ = &store;
+  store_ = source_ = &store;
   keys_.resize(static_cast<std::size_t>(n_blocks_));
   found_.reserve(static_cast<std::size_t>(BlocksFor(shape_.max_positions)));
   if (!states_.none())
@@ -45,18 +45,22 @@ std::optional<BlockFile::Text> BlockTables::TextOf(std::int32_t block) const noe
 }
 
 void BlockTables::Keep(std::int32_t block) noexcept {
-  if (store_ == nullptr) return;
+  if (store_ == nullptr || store_->file().n_places(BlockFile::kBlock) == 0) return;
   if (const auto text = TextOf(block)) store_->Write(BlockFile::kBlock, *text, block);
   if (states_.Copied(block)) KeepState(states_.checkpoints().Of(block));
 }
 
 void BlockTables::KeepState(std::int32_t place) noexcept {
+  WriteState(*store_, place);
+}
+
+void BlockTables::WriteState(BlockStore& to, std::int32_t place) const noexcept {
   const std::int32_t block = states_.checkpoints().BlockOf(place);
   auto text = TextOf(block);
   if (!text) return;
   const auto [first, last] = states_.checkpoints().reach(place);
   text->first = first, text->last = last;
-  store_->Write(BlockFile::kState, *text, place);
+  to.Write(BlockFile::kState, *text, place);
 }
 
 // Blocks of running texts are in the list only when these have ended.
@@ -72,7 +76,7 @@ BlockTables::Stored BlockTables::FindStored(std::span<const Token> text,
                                             SaltId salt) const noexcept {
   Stored found;
   found_.clear();
-  const BlockFile& file = store_->file();
+  const BlockFile& file = source_->file();
   const auto n_known = static_cast<int>(chain_.size());
   const std::optional<BlockKey> root = KeyOf(LastOf(chain_, salt));
   if (!root) return found;
@@ -130,8 +134,8 @@ std::int32_t BlockTables::KnownLike(std::int64_t before,
 
 // The block that has the record's content, and is held; kNone: it could not be read.
 std::int32_t BlockTables::Load(std::int32_t record, std::int64_t before) noexcept {
-  const BlockFile::Text text = store_->file().TextOf(BlockFile::kBlock, record);
-  const BlockKey key = store_->file().KeyOf(BlockFile::kBlock, record);
+  const BlockFile::Text text = source_->file().TextOf(BlockFile::kBlock, record);
+  const BlockKey key = source_->file().KeyOf(BlockFile::kBlock, record);
   if (const std::int32_t known = KnownLike(before, text); known != kNone) {
     Hold(known);
     return known;
@@ -139,8 +143,8 @@ std::int32_t BlockTables::Load(std::int32_t record, std::int64_t before) noexcep
   if (n_available_blocks() == 0) return kNone;
   const std::int32_t block = Take();
   // The file may have lost the record, because Take wrote another one.
-  record = store_->file().Find(BlockFile::kBlock, key);
-  if (record == kNone || !store_->Read(BlockFile::kBlock, record, block)) {
+  record = source_->file().Find(BlockFile::kBlock, key);
+  if (record == kNone || !source_->Read(BlockFile::kBlock, record, block)) {
     Release(block);
     return kNone;
   }
@@ -156,18 +160,18 @@ std::int32_t BlockTables::Load(std::int32_t record, std::int64_t before) noexcep
 
 void BlockTables::LoadState(std::int32_t record, std::int32_t block) noexcept {
   if (states_.Copied(block)) return;
-  const BlockFile::Text text = store_->file().TextOf(BlockFile::kState, record);
-  const BlockKey key = store_->file().KeyOf(BlockFile::kState, record);
+  const BlockFile::Text text = source_->file().TextOf(BlockFile::kState, record);
+  const BlockKey key = source_->file().KeyOf(BlockFile::kState, record);
   const std::int32_t place =
       states_.checkpoints().Put(block, {.first = text.first, .last = text.last});
   if (place == kNone) return;
-  record = store_->file().Find(BlockFile::kState, key);
-  if (record == kNone || !store_->Read(BlockFile::kState, record, place)) states_.Detach(block);
+  record = source_->file().Find(BlockFile::kState, key);
+  if (record == kNone || !source_->Read(BlockFile::kState, record, place)) states_.Detach(block);
 }
 
 // The newest copy of a state in the store that is of a known block, where none is here of a later one.
 void BlockTables::RestoreKnownState(std::size_t n_own) noexcept {
-  const BlockFile& file = store_->file();
+  const BlockFile& file = source_->file();
   for (std::size_t i = chain_.size(); i-- > n_own && !states_.Copied(chain_[i]);) {
     const std::optional<BlockKey>& key = keys_[static_cast<std::size_t>(chain_[i])];
     const std::int32_t state = key ? file.Find(BlockFile::kState, *key) : kNone;
@@ -180,9 +184,16 @@ void BlockTables::Restore(SeqId seq, std::span<const Token> text, SaltId salt) n
   if (store_ == nullptr || !states_.shared() || text.empty() ||
       s.length != s.n_published * tensor::kKvBlock)
     return;
-  const auto n_own = static_cast<std::size_t>(s.n_published);
   chain_.assign(s.blocks.begin(), s.blocks.end());
-  Find({.before = LastOf(s.blocks, salt), .n_blocks = s.n_published}, text, false);
+  RestoreBehind(static_cast<std::size_t>(s.n_published), text, salt);
+}
+
+// Restores what follows the first blocks of the text, which are in chain_.
+void BlockTables::RestoreBehind(std::size_t n_own, std::span<const Token> text,
+                                SaltId salt) noexcept {
+  const BlockFile& file = source_->file();
+  if (file.n_records(BlockFile::kBlock) + file.n_records(BlockFile::kState) == 0) return;
+  Find({.before = LastOf(chain_, salt), .n_blocks = static_cast<int>(n_own)}, text, false);
   const Stored stored = FindStored(text, salt);
   for (std::size_t i = n_own; i < chain_.size(); ++i) Hold(chain_[i]);
   if (stored.more == kNone && stored.n_blocks == 0) {
@@ -195,7 +206,7 @@ void BlockTables::Restore(SeqId seq, std::span<const Token> text, SaltId salt) n
 
 // Each read may let the file lose a record that was found before, so all are looked for again.
 void BlockTables::LoadStored(const Stored& stored, SaltId salt) noexcept {
-  const BlockFile& file = store_->file();
+  const BlockFile& file = source_->file();
   const auto key = [&file](BlockFile::Kind kind, std::int32_t record) {
     return record == kNone ? BlockKey() : file.KeyOf(kind, record);
   };
@@ -205,7 +216,7 @@ void BlockTables::LoadStored(const Stored& stored, SaltId salt) noexcept {
   const auto keys =
       std::span<const BlockKey>(found_).first(static_cast<std::size_t>(stored.n_blocks));
   for (const BlockKey& next : keys)
-    store_->Expect(BlockFile::kBlock, file.Find(BlockFile::kBlock, next));
+    source_->Expect(BlockFile::kBlock, file.Find(BlockFile::kBlock, next));
   for (const BlockKey& next : keys) {
     const std::int32_t record = file.Find(BlockFile::kBlock, next);
     const std::int32_t block = record == kNone ? kNone : Load(record, LastOf(chain_, salt));
@@ -222,6 +233,90 @@ void BlockTables::LoadStored(const Stored& stored, SaltId salt) noexcept {
   if (more == kNone) return;
   load_state(more);
   Release(more);
+}
+
+// The known blocks of the text go to chain_, with a tail that the text has all of.
+void BlockTables::FollowKnown(std::span<const Token> text, SaltId salt) const noexcept {
+  chain_.clear();
+  const Found found = Find({.before = PrefixIndex::BeginOf(salt)}, text, false);
+  const auto rest = text.subspan(static_cast<std::size_t>(found.n_known) * tensor::kKvBlock);
+  const PrefixIndex::Tail tail = index_.FindTail(found.last, rest);
+  if (tail.block != kNone && tail.n_common == index_.TailLength(tail.block))
+    chain_.push_back(tail.block);
+}
+
+BlockTables::Known BlockTables::Gather(std::span<const Token> text, SaltId salt) noexcept {
+  chain_.clear();
+  RestoreBehind(0, text, salt);
+  FollowKnown(text, salt);
+  Known known{.n_blocks = static_cast<int>(chain_.size())};
+  for (const std::int32_t block : chain_) {
+    known.n_tokens += static_cast<int>(index_.TokensOf(block).size());
+    known.n_states += states_.Copied(block) ? 1 : 0;
+  }
+  return known;
+}
+
+void BlockTables::Save(BlockStore& to) noexcept {
+  for (const std::int32_t block : chain_) {
+    const auto text = TextOf(block);
+    if (!text) return;
+    to.Write(BlockFile::kBlock, *text, block);
+    if (states_.Copied(block)) WriteState(to, states_.checkpoints().Of(block));
+  }
+}
+
+void BlockTables::Bring(BlockStore& from, SaltId salt, std::vector<Token>& text) noexcept {
+  source_ = &from;
+  chain_.clear(), text.clear();
+  const BlockFile& file = from.file();
+  const std::optional<BlockKey> root = store_->RootOf(salt);
+  std::int32_t record = root ? file.Follower(BlockFile::kBlock, *root) : kNone;
+  while (record != kNone && chain_.size() < chain_.capacity() &&
+         file.TextOf(BlockFile::kBlock, record).n_before == static_cast<int>(chain_.size())) {
+    const BlockFile::Text more = file.TextOf(BlockFile::kBlock, record);
+    const BlockKey key = file.KeyOf(BlockFile::kBlock, record);
+    const std::int32_t block = Load(record, LastOf(chain_, salt));
+    if (block == kNone) break;
+    chain_.push_back(block);
+    text.insert(text.end(), more.View().begin(), more.View().end());
+    const std::int32_t state = file.Find(BlockFile::kState, key);
+    if (state != kNone) LoadState(state, block);
+    if (more.n_tokens < tensor::kKvBlock) break;
+    record = file.Follower(BlockFile::kBlock, key);
+  }
+  for (std::size_t i = chain_.size(); i-- > 0;) Release(chain_[i]);
+  source_ = store_;
+}
+
+int BlockTables::Drop(std::span<const Token> text, SaltId salt) noexcept {
+  DropStored(text, salt);
+  FollowKnown(text, salt);
+  int n_tokens = 0;
+  for (std::size_t i = chain_.size(); i-- > 0;) {
+    const std::int32_t block = chain_[i];
+    if (n_users_[static_cast<std::size_t>(block)] > 0 || index_.HasFollowers(block)) break;
+    n_tokens += static_cast<int>(index_.TokensOf(block).size());
+    Forget(block);
+  }
+  return n_tokens;
+}
+
+void BlockTables::DropStored(std::span<const Token> text, SaltId salt) noexcept {
+  const BlockFile& file = store_->file();
+  std::optional<BlockKey> key = store_->RootOf(salt);
+  if (!key || file.n_records(BlockFile::kBlock) == 0) return;
+  found_.clear();
+  while (!text.empty() && found_.size() < found_.capacity()) {
+    const auto tokens = text.first(std::min<std::size_t>(text.size(), tensor::kKvBlock));
+    found_.push_back(*(key = KeyAfter(*key, tokens)));
+    text = text.subspan(tokens.size());
+  }
+  for (std::size_t i = found_.size(); i-- > 0;) {
+    if (file.Follower(BlockFile::kBlock, found_[i]) != BlockFile::kNone) return;
+    store_->Erase(BlockFile::kBlock, found_[i]);
+    store_->Erase(BlockFile::kState, found_[i]);
+  }
 }
 
 }  // namespace foretoken::kv

@@ -25,13 +25,7 @@ struct StoredCache {
         rows(static_cast<std::size_t>(n_blocks) * 32),
         store(*BlockFile::Open(path,
                                {.block_bytes = 32 * sizeof(std::uint64_t), .max_bytes = max_bytes}),
-              {.of_block =
-                   [this](std::int32_t block, BlockStore::PartList& parts) {
-                     parts.assign({std::as_writable_bytes(
-                         std::span(rows).subspan(static_cast<std::size_t>(block) * 32, 32))});
-                   },
-               .of_state = {}},
-              1) {
+              memory(), 1) {
     tables.Use(store);
   }
 
@@ -64,6 +58,15 @@ struct StoredCache {
     const int known = Read(seq, text, salt);
     tables.End(seq, text, salt);
     return known;
+  }
+
+  BlockStore::Memory memory() {
+    return {.of_block =
+                [this](std::int32_t block, BlockStore::PartList& parts) {
+                  parts.assign({std::as_writable_bytes(
+                      std::span(rows).subspan(static_cast<std::size_t>(block) * 32, 32))});
+                },
+            .of_state = {}};
   }
 
   BlockTables tables;
@@ -146,6 +149,52 @@ TEST_F(StoredTables, BringBackWhatWasComputedThroughRandomPrograms) {
   }
   EXPECT_GT(n_known, 10'000);
   EXPECT_GT(n_read, 300);
+}
+
+// Random texts go to files of their own and come back to tables that have read other texts, beside a store
+// that is too small.
+TEST_F(StoredTables, TextsGoThroughFilesOfTheirOwn) {
+  std::mt19937 random(6);
+  const std::string one = path + "_one";
+  const BlockFile::Shape shape{.block_bytes = 32 * sizeof(std::uint64_t)};
+  std::int64_t n_saved = 0, n_known = 0, n_dropped = 0;
+  for (int process = 0; process < 40; ++process) {
+    unlink(path.c_str());
+    StoredText text = TextFrom(1, 20 + static_cast<int>(random() % 180));
+    for (Token& token : text) token += static_cast<Token>(random() % 2);
+    {
+      StoredCache cache(path, 14, 8000);
+      cache.ReadAndEnd(0, TextFrom(1, 20 + static_cast<int>(random() % 180)));
+      cache.ReadAndEnd(1, text);
+      const BlockTables::Known known = cache.tables.Gather(text, kNoSalt);
+      EXPECT_EQ(known.n_tokens, static_cast<int>(text.size()));
+      unlink(one.c_str());
+      BlockStore to(*BlockFile::Create(one, shape, {known.n_blocks, 0}), cache.memory(), 1);
+      cache.tables.Save(to);
+      EXPECT_TRUE(to.Publish());
+      n_saved += known.n_tokens;
+    }
+    unlink(path.c_str());
+    StoredCache cache(path, 14, 8000);
+    cache.ReadAndEnd(0, TextFrom(1, 20 + static_cast<int>(random() % 180)));
+    StoredText brought;
+    brought.reserve(416);
+    auto file = BlockFile::OpenToRead(one, shape, {13, 0});
+    ASSERT_TRUE(file) << file.error().message;
+    BlockStore from(*std::move(file), cache.memory(), 1);
+    cache.tables.Bring(from, kNoSalt, brought);
+    EXPECT_EQ(brought, text);
+    EXPECT_EQ(cache.tables.n_available_blocks(), 14);
+    text.push_back(7);
+    n_known += cache.ReadAndEnd(1, text);
+    cache.tables.KeepAll();
+    n_dropped += cache.tables.Drop(text, kNoSalt);
+    EXPECT_LE(cache.Read(1, text), 192);
+    cache.tables.End(1, text);
+  }
+  EXPECT_EQ(n_known, n_saved);
+  EXPECT_GT(n_dropped, n_saved / 2);
+  unlink(one.c_str());
 }
 
 }  // namespace

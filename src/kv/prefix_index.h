@@ -47,6 +47,7 @@ class PrefixIndex {
   int TailLength(std::int32_t block) const noexcept { return At(block).n_tokens; }
   // What stands before a block that is in the index: a block, or BeginOf.
   std::int64_t Before(std::int32_t block) const noexcept { return At(block).before; }
+  bool HasFollowers(std::int32_t block) const noexcept { return At(block).n_followers > 0; }
   // The tokens of a block that is in the index.
   std::span<const Token> TokensOf(std::int32_t block) const noexcept {
     return std::span(At(block).tokens).first(static_cast<std::size_t>(At(block).n_tokens));

@@ -47,7 +47,7 @@ PartSizes SizesOf(const EngineOptions& options) {
           .sequences = options.max_sequences,
           .rows = std::max(options.prefill_rows, options.max_sequences * (1 + kMaxDraft)),
           .checkpoint_tokens = options.prefix_cache ? options.state_checkpoint_tokens : 0,
-          .all_positions = !options.cache_file.empty(),
+          .all_positions = !options.cache_file.empty() || !options.slot_folder.empty(),
           .k = options.cache_type_k,
           .v = options.cache_type_v};
 }

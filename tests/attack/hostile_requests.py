@@ -10,7 +10,8 @@ ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/v1/verify", "/completi
              "/v1/models/other", "/health", "/metrics", "/version", "/speculation", "/", "/page.js", "/nowhere", "/../etc/passwd", "//", "/%2e%2e/",
              "/v1/responses/resp_0123456789abcdef", "/v1/responses//input_items?limit=-1&after=%", "/v1/responses/%00/input_items?order=%ff&=&&after")
 READERS = (*ENDPOINTS[:7], "/completion", "/infill", "/v1/embeddings", "/v1/rerank", "/embedding", "/api/embed", "/v1/responses",
-           "/v1/responses/resp_0/cancel", "/v1/messages", "/api/chat", "/api/generate")  # paths that get bodies with other values and other bytes
+           "/v1/responses/resp_0/cancel", "/v1/messages", "/api/chat", "/api/generate", "/slots/0?action=save", "/slots/0?action=restore",
+           "/slots/1?action=erase")  # paths that get bodies with other values and other bytes
 BODIES = {
     "/v1/completions": {
         "model": "tales-9m-q8_0", "prompt": "Once upon a time", "max_tokens": 4, "temperature": 0.7, "seed": 3, "n": 1, "top_p": 0.9, "top_k": 5,
@@ -61,6 +62,9 @@ BODIES = {
     "/api/embed": {"model": "tales-9m-q8_0", "input": ["the end", "of it"], "truncate": True, "dimensions": 8, "options": {"num_ctx": 64}, "keep_alive": "5m"},
     "/v1/rerank": {"model": "tales-9m-q8_0", "query": "the end", "documents": ["of it", {"text": "of a day"}], "top_n": 1, "return_documents": True,
                    "pooling": "mean"},
+    "/slots/0?action=save": {"filename": "one.bin", "cache_salt": "a"},
+    "/slots/0?action=restore": {"filename": "../one.bin"},
+    "/slots/1?action=erase": {},
     "/props": {"default_generation_settings": {}},
     "/apply-template": {"messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function", "function": {"name": "f"}}]},
 }

@@ -166,7 +166,8 @@ with open(TEMPLATE, "w", encoding="utf-8") as template:
 
 def flags_of(options):
     pair = [os.path.join(options.models, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf")]
-    flags = ["-m", pair[0], "-md", pair[1], "-t", "1", "--chat-template-file", TEMPLATE, "--repack-cache", "off", "--parallel", "4", "--max-queue", "16"]
+    flags = ["-m", pair[0], "-md", pair[1], "-t", "1", "--chat-template-file", TEMPLATE, "--repack-cache", "off", "--parallel", "4", "--max-queue", "16",
+             "--slot-save-path", FOLDER.name]
     if "--max-memory" in subprocess.run([options.program, "serve", "--help-all"], capture_output=True, text=True, check=True).stdout:
         flags += ["--max-memory", f"{options.ceiling_mib}M"]
     return flags

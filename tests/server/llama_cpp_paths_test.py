@@ -242,7 +242,7 @@ class Paths(unittest.TestCase):
     def test_what_has_no_effect(self):
         server = self.serve()
         body = {"prompt": TALE, **PLAIN}
-        told = {"id_slot": 0, "n_keep": 4, "t_max_predict_ms": 500, "t_max_prompt_ms": 500, "n_indent": 4, "timings_per_token": True, "return_progress": True,
+        told = {"id_slot": 9, "n_keep": 4, "t_max_predict_ms": 500, "t_max_prompt_ms": 500, "n_indent": 4, "timings_per_token": True, "return_progress": True,
                 "echo": True}
         idle = {**told, "mirostat": 0, "mirostat_tau": 5, "xtc_probability": 0, "dynatemp_range": 0, "sse_ping_interval": 5, "lora": []}
         reply = server.post(COMPLETION, {**body, **idle})

@@ -162,7 +162,8 @@ class Replies(unittest.TestCase):
         common = ("-t", "1", "--repack-cache", "off", "-q", "--num-speculative-tokens", "4", "--lookahead", "fixed")
         cls.plain = Server(PROGRAM, "-m", TARGET, "-md", DRAFT, *common, "--chat-template", "chatml", "--alias", "tales", "--alias", "other")
         cls.addClassCleanup(cls.plain.__exit__)
-        cls.thinker = Server(PROGRAM, "-m", model, "--spec-type", "ngram,suffix", *common, "--chat-template-file", template)
+        cls.thinker = Server(PROGRAM, "-m", model, "--spec-type", "ngram,suffix", *common, "--chat-template-file", template, "--slot-save-path",
+                             cls.folder.name)
         cls.addClassCleanup(cls.thinker.__exit__)
         cls.forms = Forms(cls.plain.get("/openapi.json"))
         cls.checked = set()
@@ -273,6 +274,9 @@ class Replies(unittest.TestCase):
         for path in ("/props", "/slots"):
             self.ok(path, method="GET", server=self.thinker)
         self.assertEqual(self.send("POST", "/props", {})[0], 501)
+        self.ok("/completion", {"prompt": "Once", "n_predict": 4, "id_slot": 0}, self.thinker)
+        for action in ("save", "restore", "erase"):
+            self.ok(f"/slots/0?action={action}", {"filename": "slot"}, self.thinker)
         for body in ({"content": "a"}, {"content": "a", "with_pieces": True}):
             self.ok("/tokenize", body)
         self.ok("/detokenize", {"tokens": [5, 6]})
@@ -312,8 +316,8 @@ class Replies(unittest.TestCase):
                         status, _ = self.send("POST", concrete, b"[" * 9)
                         self.assertIn(status, (400, 501))
                         self.assertEqual(self.send("POST", concrete, b"a", headers={"Content-Type": "text/plain"})[0], 415)
-                    if "{name}" in path:
-                        self.assertEqual(self.send(method.upper(), concrete)[0], 404)
+                    if "{name}" in path:  # this server has no folder for slots
+                        self.assertEqual(self.send(method.upper(), concrete)[0], 501 if path.startswith("/slots") else 404)
 
     def test_9_errors_in_streams(self):
         with Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", "--chat-template", "chatml", "--parallel", "8",

@@ -15,6 +15,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -287,6 +288,9 @@ LONG_PATHS = {
     "codes in the path": lambda path, n: (path.replace("*", "%41" * (n // 3)), {}),
     "control characters in the path": lambda path, n: (path.replace("*", "%1b" * (n // 3)), {}),
 }
+STARS = {"/slots/*": "0?action=save"}
+CASES["POST", "/slots/*"] = {**ANY_BODY, "a file's name": field("filename", lambda n: '"' + "a" * n + '"'),
+                             "a salt": field("cache_salt", lambda n: '"' + "a" * n + '"', '"filename":"a",')}
 for action in ("pull", "push", "create", "copy"):  # not served
     CASES["POST", f"/api/{action}"] = ANY_BODY
 CASES["DELETE", "/api/delete"] = ANY_BODY
@@ -364,7 +368,10 @@ def exchange(port, method, path, body=None, headers=None):
 class Endpoints(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--spec-type", "ngram", "--repack-cache", "off", "--parallel", "4", "--quiet")
+        cls.slots = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.slots.cleanup)
+        cls.server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--spec-type", "ngram", "--repack-cache", "off", "--parallel", "4", "--quiet",
+                            "--slot-save-path", cls.slots.name)
         cls.addClassCleanup(cls.server.__exit__)
         cls.meter = Meter(cls.server.process.pid)
 
@@ -385,7 +392,8 @@ class Endpoints(unittest.TestCase):
     def bodies(self, path):
         for name, make in CASES["POST", path].items():
             made = {n: body if isinstance(body, bytes) else body.encode() for n in BODY_SIZES for body in [make(n)]}
-            self.check(f"{path}: {name}", BODY_SIZES, lambda n: exchange(self.server.port, "POST", path.replace("*", "x"), made[n]), lambda n: len(made[n]))
+            place = path.replace("*", STARS.get(path, "x"))
+            self.check(f"{path}: {name}", BODY_SIZES, lambda n: exchange(self.server.port, "POST", place, made[n]), lambda n: len(made[n]))
 
     def test_completions(self):
         self.bodies(COMPLETIONS)
@@ -398,7 +406,7 @@ class Endpoints(unittest.TestCase):
             self.bodies(path)
 
     def test_llama_cpp(self):
-        for path in ("/completion", "/infill", "/props"):
+        for path in ("/completion", "/infill", "/props", "/slots/*"):
             self.bodies(path)
 
     def test_embeddings(self):

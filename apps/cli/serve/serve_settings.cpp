@@ -166,6 +166,15 @@ settings::FlagGroup AddressFlags(ServeSettings& settings) {
              server.share_among_clients = text == "all";
              return {};
            }},
+          settings::Sets(
+              "EngineOptions::slot_folder",
+              {{"--slot-save-path"},
+               "FOLDER",
+               "this user's folder for what POST /slots/N?action=save writes: the cache of the "
+               "text "
+               "that ended last in a slot, which restore brings back; files have the tokens of "
+               "prompts, and all together --cache-file-mb at most; default: none",
+               StoreText(settings.generate.engine.slot_folder)}),
           {{"--model-name", "--alias", "-a", "--served-model-name"},
            "NAME",
            "the model's name in requests and replies; may be repeated, or several with commas: "

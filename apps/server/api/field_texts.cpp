@@ -215,7 +215,11 @@ constexpr FieldText kFieldTexts[] = {
     {"/v1/responses", "access_programs", "changes nothing"},
     {"/v1/responses", "moderation", "changes nothing"},
 
+    {"", "id_slot",
+     "the slot that keeps the text for `/slots`; -1: that of the sequence which it ran in"},
+
     // llama.cpp's.
+    {"/slots/*", "filename", "the file's name, without a folder; `save` and `restore` need it"},
     {"/infill", "prompt", "what is known of the beginning of the text in the gap"},
     {"/infill", "input_prefix", "the text before the gap"},
     {"/infill", "input_suffix", "the text behind the gap"},

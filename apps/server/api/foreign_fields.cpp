@@ -79,7 +79,6 @@ constexpr auto kFields = std::to_array<ForeignField>({
     {"n_keep", kNotice, "[0]", kNoShift},
     {"n_discard", kNotice, "[0]", kNoShift},
     // llama.cpp: fields about serving and replies.
-    {"id_slot", kNotice, "[-1]", "there are no slots to choose; it changes nothing"},
     {"n_cache_reuse", kNotice, "[0]", "whole beginnings of prompts are used again, no parts"},
     {"timings_per_token", kNotice, "[false]", "timings come with the last part"},
     {"return_progress", kNotice, "[false]", kNotReturned},

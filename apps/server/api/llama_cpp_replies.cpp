@@ -216,6 +216,7 @@ class LlamaCpp final : public ReplyWriter {
     LlamaCppJson json = {{"index", choice}, {"content", streamed ? "" : completion.text}};
     json["tokens"] = LlamaCppJson::array();
     if (reply_.return_tokens && !streamed) json["tokens"] = completion.token_ids;
+    json["id_slot"] = completion.slot;
     json["stop"] = true;
     json["model"] = frame.model;
     json["tokens_predicted"] = completion.token_ids.size();
@@ -326,6 +327,26 @@ std::string LlamaCppSlotsJson(const LlamaCppProps& props) {
   LlamaCppJson slots = LlamaCppJson::array();
   for (int i = 0; i < props.slots; ++i) slots.push_back(SlotJson(props, i));
   return OneLine(slots);
+}
+
+std::string LlamaCppSavedJson(const LlamaCppSlotAction& action) {
+  return OneLine(LlamaCppJson{{"id_slot", action.slot},
+                              {"filename", action.filename},
+                              {"n_saved", action.counts.tokens},
+                              {"n_written", action.counts.bytes},
+                              {"timings", {{"save_ms", action.ms}}}});
+}
+
+std::string LlamaCppRestoredJson(const LlamaCppSlotAction& action) {
+  return OneLine(LlamaCppJson{{"id_slot", action.slot},
+                              {"filename", action.filename},
+                              {"n_restored", action.counts.tokens},
+                              {"n_read", action.counts.bytes},
+                              {"timings", {{"restore_ms", action.ms}}}});
+}
+
+std::string LlamaCppErasedJson(const LlamaCppSlotAction& action) {
+  return OneLine(LlamaCppJson{{"id_slot", action.slot}, {"n_erased", action.counts.tokens}});
 }
 
 }  // namespace foretoken::server

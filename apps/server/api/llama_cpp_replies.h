@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "foretoken/engine.h"
 #include "server/api/api_error.h"
 #include "server/api/openai_schema.h"
 #include "server/api/reply_writer.h"
@@ -44,5 +45,16 @@ struct LlamaCppProps {
 };
 std::string LlamaCppPropsJson(const LlamaCppProps& props);
 std::string LlamaCppSlotsJson(const LlamaCppProps& props);
+
+// POST /slots/N: what was saved, restored or erased.
+struct LlamaCppSlotAction {
+  int slot = 0;
+  std::string filename;  // of a save or restore
+  SlotCounts counts;
+  double ms = 0;
+};
+std::string LlamaCppSavedJson(const LlamaCppSlotAction& action);
+std::string LlamaCppRestoredJson(const LlamaCppSlotAction& action);
+std::string LlamaCppErasedJson(const LlamaCppSlotAction& action);
 
 }  // namespace foretoken::server

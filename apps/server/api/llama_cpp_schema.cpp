@@ -345,4 +345,18 @@ Parsed<LlamaCppCall> ParseLlamaCppInfill(std::string_view body, const ModelLimit
   return ParseLlamaCpp(body, limits, true);
 }
 
+Parsed<LlamaCppSlotCall> ParseLlamaCppSlot(std::string_view body, bool to_erase) {
+  const Parsed<Json> json = ReadJsonObject(to_erase && body.empty() ? "{}" : body);
+  if (!json) return Refuse(json.error());
+  std::optional<ApiError> error;
+  JsonFields fields(*json, "", error);
+  LlamaCppSlotCall call;
+  const bool named = fields.Text("filename", call.filename);
+  if (!named && !to_erase) fields.Missing({"filename"}, "it is missing; give the name of a file");
+  ReadCacheSalt(fields, call.cache_salt);
+  fields.Finish();
+  if (error) return Refuse(*std::move(error));
+  return call;
+}
+
 }  // namespace foretoken::server

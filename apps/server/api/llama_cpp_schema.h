@@ -37,4 +37,10 @@ struct LlamaCppCall {
 [[nodiscard]] Parsed<LlamaCppCall> ParseLlamaCppInfill(std::string_view body,
                                                        const ModelLimits& limits);
 
+// The body of what is done with a slot. to_erase: it may be empty, as it names no file.
+struct LlamaCppSlotCall {
+  std::string filename, cache_salt;
+};
+[[nodiscard]] Parsed<LlamaCppSlotCall> ParseLlamaCppSlot(std::string_view body, bool to_erase);
+
 }  // namespace foretoken::server

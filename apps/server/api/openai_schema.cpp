@@ -48,7 +48,8 @@ class CallReader {
     ReadSeed();
     ReadAnswerFormat(body_, fields_, request().sampling.grammar);
     fields_.Switch("cache_prompt", request().reuse_prefix);
-    ReadSalt();
+    ReadCacheSalt(fields_, request().cache_salt);
+    ReadSlot();
     ReadChoices();
     ReadStreaming();
     ReadLogprobs();
@@ -183,11 +184,16 @@ class CallReader {
     }
   }
 
-  void ReadSalt() {
-    std::string& salt = request().cache_salt;
-    if (fields_.Text("cache_salt", salt) && salt.size() > kMaxSaltBytes)
-      fields_.Bad("cache_salt", fmt::format("{} bytes are more than {}; give a shorter one",
-                                            salt.size(), kMaxSaltBytes));
+  // Editors name a slot wherever they ask.
+  void ReadSlot() {
+    constexpr int kMostNamed = 1 << 16;
+    int slot = -1;
+    fields_.Integer("id_slot", -1, kMostNamed, slot);
+    if (slot < limits_.slots)
+      request().slot = slot;
+    else
+      call_.notices.push_back(
+          fmt::format("id_slot: there are {} slots; it changes nothing", limits_.slots));
   }
 
   void ReadChoices() {
@@ -428,6 +434,12 @@ Parsed<GenerationCall> ParseVerifyCall(std::string_view body, const ModelLimits&
   if (has("prompt") && has("messages"))
     return Refuse(BadField("messages", "a prompt is given too; keep one of them"));
   return CallReader(*json, body, limits, has("messages"), true).Read();
+}
+
+void ReadCacheSalt(JsonFields& fields, std::string& salt) {
+  if (fields.Text("cache_salt", salt) && salt.size() > kMaxSaltBytes)
+    fields.Bad("cache_salt", fmt::format("{} bytes are more than {}; give a shorter one",
+                                         salt.size(), kMaxSaltBytes));
 }
 
 Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits& limits) {

@@ -29,6 +29,7 @@ struct ModelLimits {
   int vocabulary_size = 0;
   std::string method;                // the server's method, for requests with a prediction
   int max_choices = 0;               // prompts times n, for one request
+  int slots = 1;                     // that a request may name
   int embedding_size = 0;            // numbers of a hidden state
   Pooling pooling = Pooling::kLast;  // of embeddings, for requests that name none
   bool scores_pairs = false;         // the model has a head that does
@@ -46,6 +47,9 @@ struct DryBreakers {
 
 // Reads "model", which may be left out.
 void ReadModel(JsonFields& fields, const ModelLimits& limits);
+
+// Reads "cache_salt", of bounded length.
+void ReadCacheSalt(JsonFields& fields, std::string& salt);
 
 using Prompt = std::variant<std::string, std::vector<std::int32_t>>;
 

@@ -171,7 +171,8 @@ LlamaCppSettings = {n_ctx: integer, n_predict: integer, max_tokens: integer, see
   grammar: string, samplers: [string], timings_per_token: false}
 _LlamaCppToken = {id: integer, ..._TokenLogprob}
 LlamaCppProbabilities = [{..._LlamaCppToken, top_logprobs: [{..._LlamaCppToken}]}]
-LlamaCppReply = {index: integer, content: string, tokens: [integer], stop: true, model: string,
+LlamaCppReply = {index: integer, content: string, tokens: [integer], id_slot: integer,
+  stop: true, model: string,
   tokens_predicted: integer, tokens_evaluated: integer, generation_settings: LlamaCppSettings,
   prompt: string, has_new_line: boolean, truncated: boolean,
   stop_type: 'limit' | 'eos' | 'word' | 'none', stopping_word: string, tokens_cached: integer,
@@ -190,6 +191,11 @@ LlamaCppProps = {default_generation_settings: {..._Slot, params: LlamaCppSetting
   modalities: {vision: false, audio: false}, chat_template?: string, bos_token: string,
   eos_token: string, build_info: string, is_sleeping: false}
 LlamaCppSlots = [{..._Slot}]
+LlamaCppSlotAction = {id_slot: integer, filename: string, n_saved: integer, n_written: integer,
+    timings: {save_ms: number}}
+  | {id_slot: integer, filename: string, n_restored: integer, n_read: integer,
+    timings: {restore_ms: number}}
+  | {id_slot: integer, n_erased: integer}
 
 OllamaMessageReply = {role: 'assistant', content: string, thinking?: string,
   tool_calls?: [{function: {name: string, arguments: {*: any}}}]}

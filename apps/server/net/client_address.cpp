@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
+#include <span>
 
+#include "base/sha256.h"
 #include "server/net/api_keys.h"
 
 namespace foretoken::server {
@@ -47,7 +50,13 @@ std::string ClientOf(const std::string& address) {
 
 std::string ClientNameOf(const HttpRequest& request, const std::vector<std::string>& keys) {
   const auto key = KeyOf(request, keys);
-  return key ? "key " + std::to_string(*key) : "address " + ClientOf(request.remote_address);
+  if (!key) return "address " + ClientOf(request.remote_address);
+  std::string name = "key ";
+  for (const std::byte byte : Sha256Of(std::as_bytes(std::span(keys[*key]))))
+    for (const unsigned digit :
+         {std::to_integer<unsigned>(byte) >> 4, std::to_integer<unsigned>(byte) & 15})
+      name += "0123456789abcdef"[digit];
+  return name;
 }
 
 bool IsAddress(std::string_view text) {

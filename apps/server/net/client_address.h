@@ -14,8 +14,9 @@ namespace foretoken::server {
 // address, because the owner of one such address has them all.
 std::string ClientOf(const std::string& address);
 
-// What requests of one client have in common: its key, or its address where the server has no keys.
-// A line of text, different for each client.
+// What requests of one client have in common: its key's hash, or its address where the server has no keys.
+// A line of text, different for each client, and the same in a later server, whose list of keys may be
+// another: files that outlive a server (--cache-file) tell clients by it.
 std::string ClientNameOf(const HttpRequest& request, const std::vector<std::string>& keys);
 
 // "192.168.0.7", "::1" or "[::1]", and no name.

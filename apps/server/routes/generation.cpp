@@ -174,13 +174,6 @@ Parsed<Prepared> PrepareAll(const Service& service, const Charges& charges, Gene
   return prepared;
 }
 
-// The salt of a client's request: its texts serve those of the same client and the same cache_salt.
-std::string SaltOf(const Service& service, const HttpRequest& request, const std::string& salt) {
-  const ServerOptions& options = service.options;
-  if (options.share_among_clients) return salt.empty() ? "" : "\n" + salt;
-  return ClientNameOf(request, options.api_keys) + "\n" + salt;
-}
-
 void LogPrompts(const GenerationCall& call, LogLine& line) {
   for (const ChatMessage& message : call.messages) line.Add(message.role, message.content);
   for (const Prompt& prompt : call.prompts)
@@ -263,6 +256,12 @@ HttpResponse Refused(const ApiError& of_chat, ReplyWriter& writer, LogLine& line
 }
 
 }  // namespace
+
+std::string SaltOf(const Service& service, const HttpRequest& request, const std::string& salt) {
+  const ServerOptions& options = service.options;
+  if (options.share_among_clients) return salt.empty() ? "" : "\n" + salt;
+  return ClientNameOf(request, options.api_keys) + "\n" + salt;
+}
 
 Parsed<std::int64_t> CountPrompt(const Service& service, Parsed<GenerationCall> call) {
   if (call) call = WithToolCalls(*std::move(call), service.model_calls);

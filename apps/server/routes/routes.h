@@ -38,6 +38,9 @@ struct Route {
   int failing = 0;  // a status with which it answers in the same form; 0: none
 };
 
+// What the star of the request's path stands for.
+std::string NameInPath(const HttpRequest& request);
+
 // For Route::reads.
 template <typename T>
 std::string MissingField(const Parsed<T>& of_empty) {

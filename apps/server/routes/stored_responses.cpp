@@ -23,13 +23,6 @@ namespace {
 
 using ListedItems = std::vector<const StoredItem*>;
 
-// What the star of the route's path stands for.
-std::string IdInPath(const HttpRequest& request) {
-  const std::string_view pattern = request.route->path;
-  const std::size_t star = pattern.find('*');
-  return request.path.substr(star, request.path.size() - (pattern.size() - 1));
-}
-
 std::string ClientOfRequest(const Service& service, const HttpRequest& request) {
   return ClientNameOf(request, service.options.api_keys);
 }
@@ -52,7 +45,7 @@ ApiError UnknownResponse(const std::string& id) {
 }
 
 HttpResponse GetResponse(Service& service, const HttpRequest& request, LogLine& line) {
-  const std::string id = IdInPath(request);
+  const std::string id = NameInPath(request);
   if (QueryField(request.query, "stream") == "true")
     return FailedResponse(
         BadField("stream", "a stored response is not sent as events; leave it out",
@@ -64,7 +57,7 @@ HttpResponse GetResponse(Service& service, const HttpRequest& request, LogLine& 
 }
 
 HttpResponse DeleteResponse(Service& service, const HttpRequest& request, LogLine& line) {
-  const std::string id = IdInPath(request);
+  const std::string id = NameInPath(request);
   if (!service.responses.Delete(ClientOfRequest(service, request), id))
     return FailedResponse(UnknownResponse(id), line);
   ObjectText reply;
@@ -73,7 +66,7 @@ HttpResponse DeleteResponse(Service& service, const HttpRequest& request, LogLin
 }
 
 HttpResponse CancelResponse(Service& service, const HttpRequest& request, LogLine& line) {
-  const std::string id = IdInPath(request);
+  const std::string id = NameInPath(request);
   if (service.responses.Find(ClientOfRequest(service, request), id) == nullptr)
     return FailedResponse(UnknownResponse(id), line);
   return FailedResponse(
@@ -123,7 +116,7 @@ ListedItems ItemsBefore(const ResponseChain& chain) {
 }
 
 HttpResponse ListInputItems(Service& service, const HttpRequest& request, LogLine& line) {
-  const std::string id = IdInPath(request);
+  const std::string id = NameInPath(request);
   auto found = service.responses.FindChain(ClientOfRequest(service, request), id, kMostTurns + 1);
   if (found.missing)
     return FailedResponse(

@@ -76,6 +76,8 @@ export interface CompletionFields {
   cache_prompt?: boolean;
   /** a text: what is kept serves requests of the same client and salt only */
   cache_salt?: string;
+  /** the slot that keeps the text for `/slots`; -1: that of the sequence which it ran in */
+  id_slot?: number;
   /** how many answers each prompt gets */
   n?: number;
   /** what a stream has */
@@ -185,6 +187,8 @@ export interface ChatFields {
   cache_prompt?: boolean;
   /** a text: what is kept serves requests of the same client and salt only */
   cache_salt?: string;
+  /** the slot that keeps the text for `/slots`; -1: that of the sequence which it ran in */
+  id_slot?: number;
   /** how many answers each prompt gets */
   n?: number;
   /** what a stream has */

@@ -28,26 +28,53 @@ kv::BlockKey MakersKey(const Opened& opened, const loader::ModelPart& target) {
 
 }  // namespace
 
-Result<kv::BlockStore> OpenCacheFile(const Opened& opened, const loader::ModelPart& target) {
+Result<kv::BlockFile::Shape> FileShape(const Opened& opened, const loader::ModelPart& target) {
+  model::Runner::Parts block, state;
+  opened.target->BlockParts(0, block);
+  if (block.empty())
+    return Fail(ErrorCode::kUnsupported,
+                "several ranks share the cache's memory; leave EngineOptions::cache_file and "
+                "slot_folder out");
+  if (target.tables.n_checkpoints > 0) opened.target->StateParts(0, state);
+  return kv::BlockFile::Shape{.made_by = MakersKey(opened, target),
+                              .block_bytes = BytesOf(block),
+                              .state_bytes = BytesOf(state),
+                              .max_bytes = std::int64_t{opened.options.cache_file_mb} * 1'000'000};
+}
+
+kv::BlockStore StoreOver(kv::BlockFile file, const Opened& opened) {
   model::Runner& runner = *opened.target;
   model::Runner::Parts block, state;
   runner.BlockParts(0, block);
-  if (block.empty())
-    return Fail(ErrorCode::kUnsupported,
-                "several ranks share the cache's memory; leave EngineOptions::cache_file out");
-  if (target.tables.n_checkpoints > 0) runner.StateParts(0, state);
-  FORETOKEN_TRY(
-      kv::BlockFile file,
-      kv::BlockFile::Open(opened.options.cache_file,
-                          {.made_by = MakersKey(opened, target),
-                           .block_bytes = BytesOf(block),
-                           .state_bytes = BytesOf(state),
-                           .max_bytes = std::int64_t{opened.options.cache_file_mb} * 1'000'000}));
+  if (opened.cache->checkpoints().n_places() > 0) runner.StateParts(0, state);
   return kv::BlockStore(
       std::move(file),
       {.of_block = [&runner](std::int32_t b, auto& parts) { runner.BlockParts(b, parts); },
        .of_state = [&runner](std::int32_t c, auto& parts) { runner.StateParts(c, parts); }},
       std::max(block.size(), state.size()));
+}
+
+CacheFileCounts CountsOf(const kv::BlockStore& store) noexcept {
+  const kv::BlockFile& file = store.file();
+  const kv::BlockStore::Counts& counts = store.counts();
+  return {.blocks = file.n_records(kv::BlockFile::kBlock),
+          .states = file.n_records(kv::BlockFile::kState),
+          .bytes = file.bytes(),
+          .blocks_read = counts.blocks_read,
+          .states_read = counts.states_read,
+          .bytes_read = counts.bytes_read,
+          .tokens_read = counts.tokens_read,
+          .blocks_written = counts.blocks_written,
+          .states_written = counts.states_written,
+          .bytes_written = counts.bytes_written,
+          .refused = file.n_refused(),
+          .failed = !file.status()};
+}
+
+Result<kv::BlockStore> OpenCacheFile(const Opened& opened, const loader::ModelPart& target) {
+  FORETOKEN_TRY(const kv::BlockFile::Shape shape, FileShape(opened, target));
+  FORETOKEN_TRY(kv::BlockFile file, kv::BlockFile::Open(opened.options.cache_file, shape));
+  return StoreOver(std::move(file), opened);
 }
 
 }  // namespace foretoken::engine

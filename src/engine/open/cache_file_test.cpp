@@ -80,6 +80,30 @@ TEST_P(CacheFile, ALaterEngineReadsTheLastBlockAlone) {
   EXPECT_EQ(again.timings.cached_prompt_tokens, Known(300));
 }
 
+TEST_P(CacheFile, CountsWhatGoesThereAndComesBack) {
+  {
+    const auto engine = Open(Options(true));
+    Ask(*engine, Turn(1, 300));
+    EXPECT_EQ(engine->load().cache_file.blocks, 0);
+    ASSERT_TRUE(engine->KeepCache());
+    const CacheFileCounts counts = engine->load().cache_file;
+    EXPECT_EQ(counts.blocks, 10);  // 311 tokens
+    EXPECT_EQ(counts.blocks_written, 10);
+    EXPECT_GT(counts.bytes, counts.bytes_written);  // heads
+    EXPECT_EQ(counts.tokens_read + counts.blocks_read + counts.refused, 0);
+    EXPECT_FALSE(counts.failed);
+    EXPECT_TRUE(engine->CacheFileStatus());
+  }
+  const auto engine = Open(Options(true));
+  const Completion again = Ask(*engine, Turn(1, 300));
+  const CacheFileCounts counts = engine->load().cache_file;
+  EXPECT_GE(counts.tokens_read, again.timings.cached_prompt_tokens);
+  EXPECT_LE(counts.tokens_read, 311);
+  EXPECT_EQ(counts.blocks_read, (counts.tokens_read + 31) / 32);
+  EXPECT_EQ(counts.blocks_written, 0);
+  EXPECT_EQ(Open(Options(false))->load().cache_file.bytes, 0);
+}
+
 TEST_P(CacheFile, ALaterTurnReadsWhatIsNew) {
   Ask(*Open(Options(true)), Turn(1, 300));
   const Completion wanted = Ask(*Open(Options(false)), Turn(1, 340));

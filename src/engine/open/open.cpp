@@ -15,6 +15,7 @@
 #include "draft/registry.h"
 #include "engine/impl.h"
 #include "engine/open/cache_file.h"
+#include "engine/slots.h"
 #include "foretoken/drafts.h"
 #include "foretoken/speculative_config.h"
 #include "kernels/dispatch.h"
@@ -197,6 +198,19 @@ class EngineOpener {
     opened().target = std::move(target_model_.runner);
     opened().cache.emplace(target_.tables);
     if (!options().cache_file.empty() && options().prefix_cache) UseCacheFile();
+    return options().slot_folder.empty() ? Status() : UseSlots();
+  }
+
+  Status UseSlots() {
+    if (!options().prefix_cache)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "slot folder: a cache without prefixes keeps no text; leave "
+                  "EngineOptions::slot_folder out, or prefix_cache on");
+    FORETOKEN_CHECK_OK(engine::CheckSlotFolder(options().slot_folder));
+    FORETOKEN_TRY(opened().slot_shape, engine::FileShape(opened(), target_));
+    if (opened().store) return {};
+    opened().store.emplace(engine::StoreOver(kv::BlockFile::None(), opened()));
+    opened().cache->Use(*opened().store);
     return {};
   }
 
@@ -548,7 +562,8 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                                              .context = opened_.context,
                                              .most_positions = opened_.MostPositions(),
                                              .records = !o.record.empty(),
-                                             .scores_pairs = opened_.rank_head != nullptr},
+                                             .scores_pairs = opened_.rank_head != nullptr,
+                                             .slots = o.max_sequences},
                        *opened_.tokenizer, *speculation_, opened_.end_tokens);
   estimates_.emplace(o, max_rows, drafters_.size());
   recorder_.emplace(o, drafters_);

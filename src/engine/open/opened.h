@@ -34,8 +34,9 @@ struct Opened {
   std::unique_ptr<ThreadPool> pool;
   const kernels::Kernels* kernels = nullptr;
   std::unique_ptr<model::Runner> target;
-  std::unique_ptr<model::RankHead> rank_head;  // null: the target has none
-  std::optional<kv::BlockStore> store;         // EngineOptions::cache_file
+  std::unique_ptr<model::RankHead> rank_head;      // null: the target has none
+  std::optional<kv::BlockStore> store;             // EngineOptions::cache_file; for slots, too
+  std::optional<kv::BlockFile::Shape> slot_shape;  // of files of slots; none: there are no slots
   std::optional<kv::BlockTables> cache;
   int vocabulary = 0;
   int context = 0;                // positions of a text

@@ -43,6 +43,8 @@ Admission::Admission(AdmissionSettings settings, const EngineOptions& options,
       drafters_(drafters),
       cache_(cache),
       on_admitted_(std::move(on_admitted)),
+      slots_(options.slot_folder.empty() ? 0 : options.max_sequences,
+             kv::BlocksFor(settings_.context) * tensor::kKvBlock),
       sequences_(options.max_sequences) {}
 
 Ticket Admission::Add(PreparedRequest request, OnRound on_round, bool in_batch) {
@@ -51,8 +53,7 @@ Ticket Admission::Add(PreparedRequest request, OnRound on_round, bool in_batch) 
   job->prediction = std::move(request.prediction_);
   job->grammar = std::move(request.grammar_);
   job->request = std::move(request.request_);
-  job->salt = salts_.Of(job->request.cache_salt);
-  cache_.NameSalt(job->salt, job->request.cache_salt);
+  job->salt = NameSalt(job->request.cache_salt);
   job->no_memory = NoMemory("request");
   job->on_round = std::move(on_round);
   job->in_batch = in_batch;
@@ -65,6 +66,12 @@ Ticket Admission::Add(PreparedRequest request, OnRound on_round, bool in_batch) 
     throw;
   }
   return last_ticket_ = ticket;
+}
+
+SaltId Admission::NameSalt(const std::string& cache_salt) {
+  const SaltId salt = salts_.Of(cache_salt);
+  cache_.NameSalt(salt, cache_salt);
+  return salt;
 }
 
 Job* Admission::Find(Ticket ticket) const noexcept {
@@ -159,6 +166,7 @@ void Admission::Admit(Job& job, SeqId seq) {
   slot->emitter.GoOnBehind(request.generated);
   Completion& completion = slot->completion;
   completion.seed = request.seed;
+  completion.slot = request.slot < 0 ? static_cast<int>(seq) : request.slot;
   completion.strategy = verifier.name();
   BeginThinking(*slot);
   const bool relaxes = slot->drafts() && slot->thinking.relaxes();
@@ -241,14 +249,25 @@ void Admission::Finish(Job& job, FinishReason reason) noexcept {
     completion.text = s.emitter.TakeText();
     for (const int d : s.drafters) drafters_[d].drafter->End(seq);
   }
-  if (slot != nullptr && !job.error && Shares(job))
+  if (slot != nullptr && !job.error && Shares(job)) {
+    KeepSlot(*slot, completion.slot);
     cache_.End(seq, slot->sampler.text(), job.salt);
-  else
+  } else {
     cache_.Truncate(seq, 0);
+  }
   completion.finish_reason = job.error ? FinishReason::kError : reason;
   completion.error = std::move(job.error);
   job.seq = -1;
   slot.reset();
+}
+
+// What the cache has of the text. An embedding is no text that anybody goes on with.
+void Admission::KeepSlot(const Sequence& s, int slot) noexcept {
+  if (slots_.size() == 0 || slot < 0 || s.request().embedding) return;
+  const auto text = s.sampler.text();
+  const auto n = static_cast<std::size_t>(cache_.length(s.job->seq));
+  slots_.Note(slot, text.first(std::min(n, text.size())), s.job->salt,
+              kv::RootKey(s.request().cache_salt));
 }
 
 SeqId Admission::End(Ticket ticket) noexcept {

@@ -15,6 +15,7 @@
 #include "engine/requests/job.h"
 #include "engine/requests/salts.h"
 #include "engine/requests/sequence.h"
+#include "engine/requests/slot_texts.h"
 #include "engine/requests/speculation_rules.h"
 #include "foretoken/engine.h"
 #include "kernels/kernels.h"
@@ -72,6 +73,10 @@ class Admission {
   std::optional<Completion> Take(Ticket ticket) noexcept;
   // Ends the request of a sequence and frees what it holds, also if it was admitted only in part.
   void Finish(Job& job, FinishReason reason) noexcept;
+  // None where the options name no folder for them.
+  SlotTexts& slots() { return slots_; }
+  // The number of a salt, whose texts may come back from files from now on. Throws std::bad_alloc.
+  SaltId NameSalt(const std::string& cache_salt);
   // Ends a request at once, as cancelled. Returns the id of its sequence; -1 if it had none or has
   // ended already.
   SeqId End(Ticket ticket) noexcept;
@@ -87,6 +92,7 @@ class Admission {
   bool Shares(const Job& job) const noexcept;
   void AdmitFirst(SeqId seq) noexcept;
   void Admit(Job& job, SeqId seq);
+  void KeepSlot(const Sequence& s, int slot) noexcept;
   void BeginThinking(Sequence& s) const;
   void BeginEmbedding(Sequence& s) const;
   void BeginDrafters(Sequence& s, SeqId seq, std::span<const Token> end_tokens, int max_new);
@@ -104,6 +110,7 @@ class Admission {
   std::deque<Job*> waiting_;                     // the part of jobs_ that waits for a sequence
   Ticket last_ticket_ = 0;
   Salts salts_;
+  SlotTexts slots_;
   Sequences sequences_;
 };
 

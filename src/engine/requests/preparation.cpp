@@ -161,6 +161,9 @@ Status Preparation::CheckOutput(const Request& request) const {
   if (request.cache_salt.size() > kMaxSaltBytes)
     return InvalidField("cache_salt", fmt::format("{} bytes are more than {}; give a shorter one",
                                                   request.cache_salt.size(), kMaxSaltBytes));
+  if (request.slot < -1 || request.slot >= limits_.slots)
+    return InvalidField(
+        "slot", fmt::format("there is no {}; use -1, or 0 to {}", request.slot, limits_.slots - 1));
   for (const auto& stop : request.stop)
     if (stop.empty()) return InvalidField("stop", "an empty stop string; drop it");
   return {};

@@ -23,6 +23,7 @@ struct RequestLimits {
   int most_positions = 0;     // that one text can have in the cache
   bool records = false;       // the engine writes a trace
   bool scores_pairs = false;  // the model has a head for Pooling::kRank
+  int slots = 1;              // Request::slot is below
 };
 
 class Preparation {
