@@ -176,7 +176,6 @@ struct EngineSummary {
   std::vector<std::string> details;
 };
 
-// What an engine holds now, and what it has counted since it was opened.
 // The file of EngineOptions::cache_file, and what went to it and came back since it was opened; all 0 where
 // there is none. A record is a block of 32 tokens, or a copy of a recurrent state.
 struct CacheFileCounts {
@@ -187,6 +186,7 @@ struct CacheFileCounts {
   bool failed = false;       // it is not written any more (Engine::CacheFileStatus)
 };
 
+// What an engine holds now, and what it has counted since it was opened.
 struct EngineLoad {
   // Requests that have not ended: those that take part in steps; those that were preempted and wait
   // for cache blocks; those that wait for a sequence.
