@@ -2,8 +2,8 @@
 #include "cli/documents/catalogue_json.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "cli/json_objects.h"
 #include "cli/verb.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/speculative_config.h"
@@ -12,8 +12,6 @@
 
 namespace foretoken::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json JsonOf(const DrafterInfo& row) {
   return {{"name", row.name},
