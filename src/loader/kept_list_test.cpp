@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "fixtures/tiny_model.h"
+
 namespace foretoken::loader {
 namespace {
 
@@ -23,17 +25,10 @@ constexpr KeptList::Form kThings = {"things.json", "foretoken_things", "things",
 
 class KeptThings : public testing::Test {
  protected:
-  KeptThings() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("kept_things_") + test->name());
-    fs::remove_all(folder_);
-  }
-  ~KeptThings() override { fs::remove_all(folder_); }
-
   KeptList List() const { return KeptList(folder_.string(), kThings); }
   std::vector<KeptThing> Read() const { return List().Read<KeptThing>(kThingFields); }
 
-  fs::path folder_;
+  const fs::path folder_ = fixtures::TemporaryFolder();
 };
 
 TEST_F(KeptThings, AreReadAsTheyWereWrittenAndTheLastOnesGo) {
