@@ -13,7 +13,6 @@
 // All fields must be there and in range, and there must be no others.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
