@@ -41,7 +41,7 @@ LIBRARIES = {
     "xxhash.h": r"src/base/hash\.cpp",
     "utf8proc.h": r"src/text/tokenizer/unicode\.cpp",
     "mpi.h": r"src/comm/mpi_ranks\.cpp",
-    "nlohmann/": r"examples/vectors\.cpp|tests/vectors/\w+\.cpp|tests/compare/render_templates\.cpp|tests/fuzz/(openai|json_schema)_fuzz\.cpp|apps/cli/json_report\.cpp|apps/cli/\w+/\w+_json\.(h|cpp)|apps/server/request_log\.cpp|apps/server/api/(json_fields\.(h|cpp)|openai_schema\.cpp|openai_replies\.cpp|stats_json\.(h|cpp))|src/formats/huggingface/\w+\.(h|cpp)|src/grammar/schema/json_tree\.cpp|src/text/jinja/values/json_value\.cpp|src/calibrate/(profile|kept_costs)\.cpp|src/loader/drafts/copy_figures\.cpp|src/trace/trace_file\.cpp",
+    "nlohmann/": r"examples/vectors\.cpp|tests/vectors/\w+\.cpp|tests/compare/render_templates\.cpp|tests/fuzz/(openai|json_schema)_fuzz\.cpp|apps/cli/(json_objects|bench/bench_json)\.h|apps/cli/serve/paths_json\.(h|cpp)|apps/server/request_log\.cpp|apps/server/api/(json_fields\.(h|cpp)|openai_schema\.cpp|(openai_logprobs|reply_statistics)\.h|stats_json\.(h|cpp))|src/formats/huggingface/\w+\.(h|cpp)|src/grammar/schema/json_tree\.cpp|src/text/jinja/values/json_value\.cpp|src/base/json_record\.h",
     "histedit.h": r"apps/cli/chat/line_editor\.cpp",
     "CLI/": r"apps/settings/flag_set\.cpp",
     "yaml-cpp/": r"src/formats/settings_file\.cpp",

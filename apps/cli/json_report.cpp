@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// With bench_json.cpp, the only file of the program that includes nlohmann-json.
 #include "cli/json_report.h"
 
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/pair/draft_models_json.h"
+#include "cli/json_objects.h"
 #include "foretoken/speculative_config.h"
 #include "server/api/stats_json.h"
 #include "settings/option_flags.h"
 
 namespace foretoken::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 void PutIfAny(Json& object, const char* key, const std::optional<double>& value) {
   if (value) object[key] = *value;
@@ -88,13 +80,6 @@ Json TimingsJson(const Generation& generation) {
   return json;
 }
 
-Json ModelJson(const ModelSummary& model) {
-  return {{"path", model.path},
-          {"architecture", model.architecture},
-          {"parameters", model.parameters},
-          {"type", model.type}};
-}
-
 Json ComparisonJson(const Comparison& comparison) {
   return {{"speedup", comparison.speedup()},
           {"identical", comparison.identical},
@@ -152,11 +137,11 @@ std::string GenerationJson(const Generation& generation) {
   json["timings"] = TimingsJson(generation);
   if (generation.comparison) json["comparison"] = ComparisonJson(*generation.comparison);
   json["model"] = ModelJson(engine.target);
-  json["draft_model"] = engine.draft_model ? ModelJson(*engine.draft_model) : Json(nullptr);
+  json["draft_model"] = DraftModelJson(engine);
   json["draft_models"] = DraftsJson(engine);
   json["isa"] = engine.isa;
   json["threads"] = engine.threads;
-  return Dump(json) + "\n";
+  return JsonLine(json);
 }
 
 std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool with_metadata) {
@@ -192,23 +177,23 @@ std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool
     json["metadata"] = Json::object();
     for (const auto& [key, value] : inspection.metadata) json["metadata"][key] = value;
   }
-  return Dump(json) + "\n";
+  return JsonLine(json);
 }
 
 std::string TokensJson(std::span<const std::int32_t> ids, const std::vector<std::string>& pieces) {
   const Json json = {{"token_ids", std::vector<std::int32_t>(ids.begin(), ids.end())},
                      {"pieces", pieces}};
-  return Dump(json) + "\n";
+  return JsonLine(json);
 }
 
 std::string TextJson(const std::string& text, std::span<const std::int32_t> ids) {
   const Json json = {{"text", text},
                      {"token_ids", std::vector<std::int32_t>(ids.begin(), ids.end())}};
-  return Dump(json) + "\n";
+  return JsonLine(json);
 }
 
 std::string Quoted(const std::string& text) {
-  return Dump(Json(text));
+  return JsonText(Json(text));
 }
 
 }  // namespace foretoken::cli

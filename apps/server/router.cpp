@@ -10,7 +10,7 @@
 
 #include "config/nearest_name.h"
 #include "foretoken/cancellation.h"
-#include "server/api/openai_replies.h"
+#include "server/api/plain_replies.h"
 #include "server/net/api_keys.h"
 #include "server/net/client_address.h"
 

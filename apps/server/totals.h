@@ -27,12 +27,7 @@ class Totals {
     const std::lock_guard lock(mutex_);
     ++sum_.requests;
     sum_.speculation.Add(end.completion.speculation);
-    for (const auto& [name, count] : end.drafters) {
-      DrafterCount& total = sum_.drafters[name];
-      total.rounds += count.rounds;
-      total.drafted += count.drafted;
-      total.accepted += count.accepted;
-    }
+    for (const auto& [name, count] : end.drafters) sum_.drafters[name] += count;
   }
   Sum sum() const {
     const std::lock_guard lock(mutex_);

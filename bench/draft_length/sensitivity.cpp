@@ -77,7 +77,6 @@ std::vector<Constant> Constants() {
           {"kMarginPerJitter", &kMarginPerJitter},
           {"kCatchUpRounds", &kCatchUpRounds},
           {"kLookPasses", &kLookPasses},
-          {"kLookShare", &kLookShare},
           {"kFirstGuess", Fading{&kFirstGuess}},
           {"kOwnFading", Fading{&kOwnFading}},
           {"kSharedFading", Fading{&kSharedFading}},

@@ -79,6 +79,11 @@ struct RoundRecord {
 
 struct DrafterCount {
   std::int64_t rounds = 0, drafted = 0, accepted = 0;
+
+  DrafterCount& operator+=(const DrafterCount& more) {
+    rounds += more.rounds, drafted += more.drafted, accepted += more.accepted;
+    return *this;
+  }
 };
 using DrafterCounts = std::map<std::string, DrafterCount, std::less<>>;
 

@@ -53,6 +53,23 @@ struct SpeculationStats {
     return 1.0 + static_cast<double>(accepted) / static_cast<double>(draft_rounds);
   }
   void Add(const SpeculationStats& other);
+
+  // Calls visit(name, member) for each counter and time: with the names of the JSON, and in its order. The
+  // rates come behind `emitted` there.
+  static void VisitFields(const auto& visit) {
+    using S = SpeculationStats;
+    visit("rounds", &S::rounds), visit("draft_rounds", &S::draft_rounds);
+    visit("drafted", &S::drafted), visit("accepted", &S::accepted);
+    visit("accepted_relaxed", &S::accepted_relaxed), visit("recovered", &S::recovered);
+    visit("bonus", &S::bonus), visit("plain", &S::plain), visit("emitted", &S::emitted);
+    visit("drafted_per_position", &S::drafted_per_position);
+    visit("judged_per_position", &S::verified_per_position);
+    visit("accepted_per_position", &S::accepted_per_position);
+    visit("draft_forwards", &S::draft_forwards), visit("target_forwards", &S::target_forwards);
+    visit("rolled_back", &S::rolled_back), visit("k_histogram", &S::k_histogram);
+    visit("draft_ms", &S::draft_ms), visit("verify_ms", &S::verify_ms);
+    visit("overhead_ms", &S::overhead_ms), visit("draft_prompt_ms", &S::draft_prompt_ms);
+  }
 };
 
 struct Timings {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "fixtures/tiny_model.h"
 #include "foretoken/tools/profile.h"
 #include "kernels/dispatch.h"
 #include "loader/drafts/fake_drafter_testing.h"
@@ -21,10 +22,6 @@ namespace fs = std::filesystem;
 class InitialCosts : public testing::Test {
  protected:
   InitialCosts() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("initial_costs_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     options_.model = Write("target.gguf", std::string(1000, 't'));
     options_.threads = 1;
     options_.speculative.controller = "cost-model";
@@ -34,8 +31,6 @@ class InitialCosts : public testing::Test {
     runner_.spends_time = [this](int) { now_us_ += 1000; };
     drafter_->spends_time = [this](int drafts) { now_us_ += 200 * drafts; };
   }
-  ~InitialCosts() override { fs::remove_all(folder_); }
-
   std::string Write(const std::string& name, const std::string& text) const {
     const std::string path = (folder_ / name).string();
     std::ofstream(path, std::ios::binary) << text;
@@ -94,7 +89,7 @@ class InitialCosts : public testing::Test {
 
   std::int64_t rows_before_ = 0;
   double now_us_ = 0;
-  fs::path folder_;
+  const fs::path folder_ = fixtures::TemporaryFolder();
   EngineOptions options_;
   ThreadPool pool_{1};
   const kernels::Kernels& kernels_ = kernels::KernelsFor(kernels::Isa::kScalar);

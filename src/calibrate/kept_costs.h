@@ -2,11 +2,8 @@
 // calibrate/kept_costs.h: what engines learned of their costs, kept in a file between two starts. A
 // disturbed start then knows which of its readings cannot be true.
 //
-// The file is one JSON object, the engine that ended last first:
-//   {"foretoken_costs": 1, "engines": [{"key": 16 hexadecimal digits,
-//                                       "passes": [[rows, us], ...],
-//                                       "drafts": [[one_us, all_us, row_us, first], ...]}, ...]}
-// A file that cannot be read is as good as none, and is replaced.
+// costs.json is a kept list (loader/kept_list.h), the engine that ended last first: an engine is
+//   {"key": 16 hexadecimal digits, "passes": [[rows, us], ...], "drafts": [[one_us, all_us, row_us, first], ...]}
 #pragma once
 
 #include <cstddef>
@@ -38,8 +35,6 @@ class CostFile {
   void Write(const draft_length::LearnedCosts& costs) const;
 
  private:
-  std::string Path() const { return folder_ + "/costs.json"; }
-
   std::string folder_;
   std::uint64_t key_ = 0;
 };

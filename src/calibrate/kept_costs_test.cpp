@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "fixtures/tiny_model.h"
+
 namespace foretoken::calibrate {
 namespace {
 
@@ -16,13 +18,6 @@ using draft_length::LearnedCosts;
 
 class KeptCosts : public testing::Test {
  protected:
-  KeptCosts() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) / (std::string("kept_costs_") + test->name());
-    fs::remove_all(root_);
-  }
-  ~KeptCosts() override { fs::remove_all(root_); }
-
   std::string folder() const { return (root_ / "cache" / "foretoken").string(); }
   std::string path() const { return folder() + "/costs.json"; }
   CostFile File(std::uint64_t key) const { return CostFile(folder(), key); }
@@ -32,7 +27,7 @@ class KeptCosts : public testing::Test {
     return text.str();
   }
 
-  fs::path root_;
+  const fs::path root_ = fixtures::TemporaryFolder();
 };
 
 LearnedCosts Costs(double row_us) {

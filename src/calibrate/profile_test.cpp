@@ -7,6 +7,8 @@
 #include <fstream>
 #include <limits>
 
+#include "fixtures/tiny_model.h"
+
 namespace foretoken {
 namespace {
 
@@ -14,14 +16,6 @@ namespace fs = std::filesystem;
 
 class ProfileFiles : public testing::Test {
  protected:
-  ProfileFiles() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("profile_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~ProfileFiles() override { fs::remove_all(folder_); }
-
   std::string Write(const std::string& name, const std::string& text) const {
     const std::string path = (folder_ / name).string();
     std::ofstream(path, std::ios::binary) << text;
@@ -32,7 +26,7 @@ class ProfileFiles : public testing::Test {
     return static_cast<int>(std::distance(fs::directory_iterator(folder_), {}));
   }
 
-  fs::path folder_;
+  const fs::path folder_ = fixtures::TemporaryFolder();
 };
 
 Profile Example() {

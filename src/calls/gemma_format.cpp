@@ -122,7 +122,7 @@ class GemmaReader final : public CallReader {
 
   void End(std::vector<AnswerPart>& parts) override {
     // Behind a call, white space and the beginning of another call without a name are dropped.
-    const std::string waiting = held_ + open_.Take();
+    const std::string waiting = held_ + close_.Take() + open_.Take();
     if (!called_) Add(parts, AnswerPart::Kind::kText, waiting);
     held_.clear();
     at_ = At::kText;
@@ -143,7 +143,11 @@ class GemmaReader final : public CallReader {
       case At::kCall:
         return ReadCall(c, parts);
       case At::kClose:
-        return ReadClose(c, parts);
+        if (const auto text = close_.Read(c)) {
+          at_ = At::kText;
+          for (const char t : *text) ReadText(t, parts);
+        }
+        return;
     }
   }
 
@@ -187,22 +191,10 @@ class GemmaReader final : public CallReader {
   void ReadCall(char c, std::vector<AnswerPart>& parts) {
     const ArgumentReader::State state = arguments_.Read(c, parts);
     if (state == ArgumentReader::State::kOpen) return;
-    n_matched_ = 0;
     at_ = At::kClose;
     if (state == ArgumentReader::State::kEnded) return;
     const std::string control = arguments_.control();
     for (const char next : control) Step(next, parts);
-  }
-
-  // White space, and then the mark; anything else is text.
-  void ReadClose(char c, std::vector<AnswerPart>& parts) {
-    held_ += c;
-    if (n_matched_ == 0 && IsSpace(c)) return;
-    if (c == close_[n_matched_] && ++n_matched_ < close_.size()) return;
-    const std::string held = std::exchange(held_, {});
-    at_ = At::kText;
-    if (n_matched_ == close_.size()) return;
-    for (const char h : held) ReadText(h, parts);
   }
 
   // It is no call.
@@ -213,12 +205,12 @@ class GemmaReader final : public CallReader {
   }
 
   MarkFinder open_;
-  const std::string close_;
+  ClosingMark close_;
   ArgumentReader arguments_;
   CalledName name_{'{'};
   At at_ = At::kText;
   bool called_ = false;        // a call was the last thing that came
-  std::size_t n_matched_ = 0;  // characters of what must come that have come
+  std::size_t n_matched_ = 0;  // characters of kCallWord that have come
   std::string held_;           // that is text unless a call comes
 };
 

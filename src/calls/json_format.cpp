@@ -45,7 +45,7 @@ class JsonReader final : public CallReader {
     // A call that has its name is one, even if the answer ends within it or its mark.
     if (at_ == At::kCall && !call_.named()) held_ += call_.raw();
     // Behind a call, white space and the beginning of another call without a name are dropped.
-    std::string waiting = open_.Take();
+    std::string waiting = close_.Take() + open_.Take();
     if (called_) held_.clear(), waiting.clear();
     Add(parts, AnswerPart::Kind::kText, held_ + waiting);
     held_.clear();
@@ -76,7 +76,11 @@ class JsonReader final : public CallReader {
       case At::kCall:
         return ReadCall(c, parts);
       case At::kBehind:
-        return ReadClose(c, parts);
+        if (const auto text = close_.Read(c)) {
+          at_ = At::kText;
+          for (const char t : *text) ReadText(t, parts);
+        }
+        return;
     }
   }
 
@@ -121,23 +125,7 @@ class JsonReader final : public CallReader {
 
   void Close() {
     held_.clear();
-    closed_ = 0;
     at_ = close_.empty() ? At::kText : At::kBehind;
-  }
-
-  // White space, and then the mark; anything else is text.
-  void ReadClose(char c, std::vector<AnswerPart>& parts) {
-    held_ += c;
-    if (closed_ == 0 && IsSpace(c)) return;
-    if (c != close_[closed_]) {
-      at_ = At::kText;
-      const std::string held = std::exchange(held_, {});
-      for (const char h : held) ReadText(h, parts);
-      return;
-    }
-    if (++closed_ < close_.size()) return;
-    held_.clear();
-    at_ = At::kText;
   }
 
   void AddHeld(std::vector<AnswerPart>& parts) {
@@ -146,13 +134,12 @@ class JsonReader final : public CallReader {
 
   const JsonSyntax& syntax_;
   MarkFinder open_;
-  const std::string close_;
+  ClosingMark close_;
   At at_;
   JsonCall call_;
   bool in_list_ = false;
-  bool called_ = false;     // a call was the last thing that came
-  std::size_t closed_ = 0;  // characters of the mark behind a call
-  std::string held_;        // that is text unless a call comes
+  bool called_ = false;  // a call was the last thing that came
+  std::string held_;     // that is text unless a call comes
 };
 
 // call ::= one of the tools' calls, as an object.

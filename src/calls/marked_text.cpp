@@ -45,4 +45,19 @@ std::string MarkFinder::Take() {
   return std::exchange(spaces_, {}) + mark_.substr(0, std::exchange(matched_, 0));
 }
 
+std::optional<std::string> ClosingMark::Read(char c) {
+  waiting_ += c;
+  if (matched_ == 0 && IsSpace(c)) return std::nullopt;
+  const bool fits = c == mark_[matched_];
+  if (fits && ++matched_ < mark_.size()) return std::nullopt;
+  std::string text = Take();
+  if (fits) text.clear();
+  return text;
+}
+
+std::string ClosingMark::Take() {
+  matched_ = 0;
+  return std::exchange(waiting_, {});
+}
+
 }  // namespace foretoken::calls

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,23 @@ class MarkFinder {
                                       // characters that also ends them
   std::size_t matched_ = 0;
   std::string spaces_;  // before the part of the mark that has been matched
+};
+
+// Waits for the mark behind a call, before which white space may stand; anything else is text.
+class ClosingMark {
+ public:
+  explicit ClosingMark(std::string mark) : mark_(std::move(mark)) {}
+
+  // Reads the next character. Nothing: the mark may still come. "": it came. Otherwise the text that came in
+  // its place. Behind both it begins anew.
+  std::optional<std::string> Read(char c);
+  // What waits, which is text if nothing follows; begins anew.
+  std::string Take();
+  bool empty() const { return mark_.empty(); }
+
+ private:
+  std::string mark_, waiting_;
+  std::size_t matched_ = 0;
 };
 
 }  // namespace foretoken::calls

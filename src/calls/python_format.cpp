@@ -116,7 +116,7 @@ class PythonReader final : public CallReader {
     // A call that has its name is one, even if the answer ends within it.
     if (at_ == At::kJson && !json_.named()) held_ += json_.raw();
     // Behind a call, white space and the beginning of another call without a name are dropped.
-    const std::string waiting = held_ + open_.Take();
+    const std::string waiting = held_ + close_.Take() + open_.Take();
     if (!called_) Add(parts, AnswerPart::Kind::kText, waiting);
     held_.clear();
     at_ = At::kText;
@@ -142,7 +142,11 @@ class PythonReader final : public CallReader {
       case At::kJson:
         return ReadJson(c, parts);
       case At::kClose:
-        return ReadClose(c, parts);
+        if (const auto text = close_.Read(c)) {
+          at_ = At::kText;
+          for (const char t : *text) ReadText(t, parts);
+        }
+        return;
     }
   }
 
@@ -254,23 +258,7 @@ class PythonReader final : public CallReader {
 
   void Close() {
     held_.clear();
-    n_mark_ = 0;
     at_ = At::kClose;
-  }
-
-  // White space, and then the mark; anything else is text.
-  void ReadClose(char c, std::vector<AnswerPart>& parts) {
-    held_ += c;
-    if (n_mark_ == 0 && IsSpace(c)) return;
-    if (c != close_[n_mark_]) {
-      at_ = At::kText;
-      const std::string held = std::exchange(held_, {});
-      for (const char h : held) ReadText(h, parts);
-      return;
-    }
-    if (++n_mark_ < close_.size()) return;
-    held_.clear();
-    at_ = At::kText;
   }
 
   // It is no call.
@@ -283,13 +271,13 @@ class PythonReader final : public CallReader {
   const PythonSyntax& syntax_;
   const std::vector<Tool>& tools_;
   MarkFinder open_;
-  const std::string close_;
+  ClosingMark close_;
   ArgumentReader arguments_;
   JsonCall json_;
   At at_;
   bool in_list_ = false;
   bool called_ = false;     // a call was the last thing that came
-  std::size_t n_mark_ = 0;  // characters of the mark that have come
+  std::size_t n_mark_ = 0;  // characters of the mark before a list that have come
   std::string held_;        // that is text unless a call comes
   CalledName name_{'('};
 };

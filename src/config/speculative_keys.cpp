@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "base/comma_list.h"
 #include "config/nearest_name.h"
@@ -99,73 +100,84 @@ const auto& Read(const SpeculativeOptions& options) {
   return Field(const_cast<SpeculativeOptions&>(options), Member);
 }
 
+std::string Printed(bool value) {
+  return value ? "true" : "false";
+}
+std::string Printed(const std::string& text) {
+  return text;
+}
+template <typename Number>
+std::string Printed(const Number& value) {
+  return fmt::format("{}", value);
+}
+template <typename Number>
+std::string Printed(const std::optional<Number>& value) {
+  return value ? Printed(*value) : "auto";
+}
+
+// The row of a member whose value kRead reads.
+template <auto Member, auto kRead>
+constexpr SpeculativeKey Row(std::string_view name, Type type, Idle idle, Names aliases = {},
+                             double least = 1, double most = 0) {
+  return {name,
+          aliases,
+          type,
+          [](Options& options, const std::string& text) -> Status {
+            auto& field = Field(options, Member);
+            FORETOKEN_TRY(auto value, kRead(text));
+            field = static_cast<std::remove_reference_t<decltype(field)>>(std::move(value));
+            return {};
+          },
+          [](const Options& options) { return Printed(Read<Member>(options)); },
+          idle,
+          least,
+          most};
+}
+
+template <int kLow, int kHigh>
+Result<int> ReadWithin(const std::string& text) {
+  return ReadInteger(text, kLow, kHigh);
+}
+template <int kLow, int kHigh>
+Result<std::optional<int>> ReadUnlessUnset(const std::string& text) {
+  if (IsUnset(text)) return std::nullopt;
+  FORETOKEN_TRY(const int value, ReadInteger(text, kLow, kHigh));
+  return std::optional(value);
+}
+Result<std::string> ReadText(const std::string& text) {
+  return text;
+}
+
+std::vector<std::string_view> NoNumber() {
+  return {"auto", "null", "default"};  // IsUnset
+}
+
 template <auto Member, int kLow, int kHigh>
 constexpr SpeculativeKey Integer(std::string_view name, Idle idle, Names aliases = {}) {
-  return {
-      name,
-      aliases,
-      Type::kInteger,
-      [](SpeculativeOptions& options, const std::string& text) -> Status {
-        FORETOKEN_TRY(Field(options, Member), ReadInteger(text, kLow, kHigh));
-        return {};
-      },
-      [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); },
-      idle,
-      kLow,
-      kHigh};
+  return Row<Member, ReadWithin<kLow, kHigh>>(name, Type::kInteger, idle, aliases, kLow, kHigh);
 }
-
+template <auto Member, int kLow, int kHigh>
+constexpr SpeculativeKey OptionalInteger(std::string_view name, Idle idle, Names aliases = {}) {
+  SpeculativeKey key =
+      Row<Member, ReadUnlessUnset<kLow, kHigh>>(name, Type::kInteger, idle, aliases, kLow, kHigh);
+  key.words = NoNumber;
+  return key;
+}
 template <auto Member>
 constexpr SpeculativeKey Share(std::string_view name, Idle idle, Names aliases = {}) {
-  return {
-      name,
-      aliases,
-      Type::kNumber,
-      [](SpeculativeOptions& options, const std::string& text) -> Status {
-        FORETOKEN_TRY(const double value, ReadShare(text));
-        auto& field = Field(options, Member);
-        field = static_cast<std::remove_reference_t<decltype(field)>>(value);
-        return {};
-      },
-      [](const SpeculativeOptions& options) { return fmt::format("{}", Read<Member>(options)); },
-      idle,
-      0,
-      1};
+  return Row<Member, ReadShare>(name, Type::kNumber, idle, aliases, 0, 1);
 }
-
 template <auto Member>
 constexpr SpeculativeKey Switch(std::string_view name, Idle idle, Names aliases = {}) {
-  return {name,
-          aliases,
-          Type::kSwitch,
-          [](SpeculativeOptions& options, const std::string& text) -> Status {
-            FORETOKEN_TRY(Field(options, Member), ReadSwitch(text));
-            return {};
-          },
-          [](const SpeculativeOptions& options) {
-            return std::string(Read<Member>(options) ? "true" : "false");
-          },
-          idle};
+  return Row<Member, ReadSwitch>(name, Type::kSwitch, idle, aliases);
 }
-
 template <auto Member>
-constexpr SpeculativeKey Path(std::string_view name, Idle idle, Names aliases = {}) {
-  return {name,
-          aliases,
-          Type::kPath,
-          [](SpeculativeOptions& options, const std::string& text) -> Status {
-            Field(options, Member) = text;
-            return {};
-          },
-          [](const SpeculativeOptions& options) { return Read<Member>(options); },
-          idle};
+constexpr SpeculativeKey Path(std::string_view name, Idle idle) {
+  return Row<Member, ReadText>(name, Type::kPath, idle);
 }
-
 template <auto Member>
 constexpr SpeculativeKey Text(std::string_view name, Idle idle) {
-  SpeculativeKey key = Path<Member>(name, idle);
-  key.type = Type::kText;
-  return key;
+  return Row<Member, ReadText>(name, Type::kText, idle);
 }
 
 struct Word {
@@ -217,9 +229,6 @@ std::vector<std::string_view> Written(std::span<const Word> words) {
   std::vector<std::string_view> written;
   for (const Word& word : words) written.push_back(word.written);
   return written;
-}
-std::vector<std::string_view> NoNumber() {
-  return {"auto", "null", "default"};  // IsUnset
 }
 std::vector<std::string_view> NoRate() {
   return {"auto", "null", "default", "off"};
@@ -333,27 +342,6 @@ Status SetStorage(SpeculativeOptions& options, const std::string& text) {
 }
 
 constexpr int kMany = 1 << 24, kMostTokens = 64;
-
-Status SetTokens(SpeculativeOptions& options, const std::string& text) {
-  options.num_speculative_tokens.reset();
-  if (IsUnset(text)) return {};
-  FORETOKEN_TRY(options.num_speculative_tokens, ReadInteger(text, 0, kMostTokens));
-  return {};
-}
-
-Status SetMixedTokens(SpeculativeOptions& options, const std::string& text) {
-  options.num_speculative_tokens_mixed_batch.reset();
-  if (IsUnset(text)) return {};
-  FORETOKEN_TRY(options.num_speculative_tokens_mixed_batch, ReadInteger(text, 0, kMostTokens));
-  return {};
-}
-
-Status SetDraftVocabulary(SpeculativeOptions& options, const std::string& text) {
-  options.draft_vocabulary.reset();
-  if (IsUnset(text)) return {};
-  FORETOKEN_TRY(options.draft_vocabulary, ReadInteger(text, 0, kMany));
-  return {};
-}
 
 Status SetSynthetic(SpeculativeOptions& options, const std::string& text) {
   options.synthetic_acceptance_rate.reset();
@@ -656,12 +644,8 @@ constexpr std::array kKeys = {
     SpeculativeKey{"rejection_sampling_strategy", kStrategyNames, Type::kName, SetStrategy,
                    [](const O& o) { return std::string(Name(o.strategy)); }, IdleStrategy, 1, 0,
                    [] { return Written(StrategyWords()); }},
-    SpeculativeKey{"num_speculative_tokens", kTokensNames, Type::kInteger, SetTokens,
-                   [](const O& o) {
-                     return o.num_speculative_tokens ? fmt::format("{}", *o.num_speculative_tokens)
-                                                     : std::string("auto");
-                   },
-                   IdleTokens, 0, kMostTokens, NoNumber},
+    OptionalInteger<&O::num_speculative_tokens, 0, kMostTokens>("num_speculative_tokens",
+                                                                IdleTokens, kTokensNames),
     Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", WhereDrafted, kMinNames),
     SpeculativeKey{"lookahead", kLookaheadNames, Type::kName, SetLookahead,
                    [](const O& o) { return o.controller; }, WhereDrafted, 1, 0,
@@ -682,35 +666,13 @@ constexpr std::array kKeys = {
                      return fmt::format("[{}]", fmt::join(o.adaptive_speculative_widths, ","));
                    },
                    ForCostModels},
-    SpeculativeKey{"num_speculative_tokens_mixed_batch",
-                   {},
-                   Type::kInteger,
-                   SetMixedTokens,
-                   [](const O& o) {
-                     return o.num_speculative_tokens_mixed_batch
-                                ? fmt::format("{}", *o.num_speculative_tokens_mixed_batch)
-                                : std::string("auto");
-                   },
-                   IdleMixedTokens,
-                   0,
-                   kMostTokens,
-                   NoNumber},
+    OptionalInteger<&O::num_speculative_tokens_mixed_batch, 0, kMostTokens>(
+        "num_speculative_tokens_mixed_batch", IdleMixedTokens),
     Share<&O::draft_p_min>("draft_p_min", IdleProbability, kPMinNames),
     Switch<&O::first_target>("first_target", IdleFirstTarget),
     SpeculativeKey{"draft_models", kDraftModelNames, Type::kPath, SetDraftModels, PrintDraftModels,
                    IdleDraftModels},
-    SpeculativeKey{"draft_vocabulary",
-                   {},
-                   Type::kInteger,
-                   SetDraftVocabulary,
-                   [](const O& o) {
-                     return o.draft_vocabulary ? fmt::format("{}", *o.draft_vocabulary)
-                                               : std::string("auto");
-                   },
-                   IdleReducedOutput,
-                   0,
-                   kMany,
-                   NoNumber},
+    OptionalInteger<&O::draft_vocabulary, 0, kMany>("draft_vocabulary", IdleReducedOutput),
     Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", IdleReducedOutput),
     Text<&O::self_draft>("self_draft", IdleCopy),
     SpeculativeKey{"synthetic_acceptance_rate",

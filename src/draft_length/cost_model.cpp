@@ -222,7 +222,8 @@ bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) 
 bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   const Looks& looks = looks_[Slot(offer.drafter, offer.evidence)];
   const double hoped = (looks.accepted + kHopedLooks) / (looks.n + kHopedLooks),
-               passes = std::clamp(kLookShare * state.rounds_left, 1.0, kLookPasses);
+               passes =
+                   std::clamp(kLookPasses * state.rounds_left / kCatchUpRounds, 1.0, kLookPasses);
   return looks.n < kFirstLooks &&
          (offer.made || costs_.CatchUpUs(offer.drafter, offer.missing) <
                             passes * costs_.PassUs(pass.n_decoding, pass.context)) &&

@@ -51,10 +51,9 @@ FORETOKEN_TUNED double kMarginPerJitter = 0.125;  // 1/2: -0.10, -14.6   x2: -0.
 // The most rounds over which the tokens that a drafter must read first are spread: half of them for a
 // drafter whose first rounds are not over, and half of what is left of the text, if that is less.
 FORETOKEN_TUNED int kCatchUpRounds = 64;  // 1/2: -0.07,  -7.1   x2: -0.03,  -9.6
-// The passes that a new drafter may read before its first rounds, and their share of the rounds that
-// are left, if that is less (but one in any case).
-FORETOKEN_TUNED double kLookPasses = 4;      // 1/2:  0.00,   0.0   x2:  0.00,   0.0
-FORETOKEN_TUNED double kLookShare = 0.0625;  // 1/2:  0.00,   0.0   x2:  0.00,   0.0
+// The passes that a new drafter may read before its first rounds where kCatchUpRounds rounds are left; where
+// fewer are, so much less, but one in any case.
+FORETOKEN_TUNED double kLookPasses = 4;  // 1/2:  0.00,   0.0   x2:  0.00,   0.0
 
 // How likely drafts are accepted: the first guess, the weight of a verdict when the next one comes,
 // the weight of a request's own verdicts after a round without drafts, and pseudo-observations.

@@ -20,6 +20,7 @@
 #include "base/quoted_json.h"
 #include "foretoken/result.h"
 #include "text/tokenizer/utf8_stream.h"
+#include "trace/trace_fields.h"
 
 namespace foretoken::trace {
 namespace {
@@ -57,16 +58,26 @@ Status CheckReplaceable(const std::string& path) {
               fmt::format("{}: the file exists and is not a trace; name another one", path));
 }
 
-std::string HeaderLine(const TraceHeader& h) {
-  return fmt::format(
-      "{}2,\"version\":{},\"cpu\":{},\"isa\":{},\"threads\":{},\"model\":{},\"model_type\":{},"
-      "\"draft_model\":{},\"draft_type\":{},\"method\":{},\"strategy\":{},"
-      "\"lookahead\":{},\"num_speculative_tokens\":{},\"context_size\":{},\"max_sequences\":{}}}\n",
-      kFirstKey, Quoted(h.version), Quoted(h.cpu), Quoted(h.isa), h.threads, Quoted(h.model),
-      Quoted(h.model_type), Quoted(h.draft_model), Quoted(h.draft_type), Quoted(h.method),
-      Quoted(h.strategy), Quoted(h.controller), h.num_speculative_tokens, h.context_size,
-      h.max_sequences);
-}
+// Writes the fields of a line behind its first one. Numbers have as many digits as a probability needs.
+class LineWriter {
+ public:
+  explicit LineWriter(std::string& line) : line_(line) {}
+
+  template <typename T>
+  void Integer(const char* name, std::type_identity_t<T> /*low*/, std::type_identity_t<T> /*high*/,
+               const T& value) {
+    fmt::format_to(std::back_inserter(line_), ",\"{}\":{}", name, value);
+  }
+  void Number(const char* name, double /*low*/, double /*high*/, double value) {
+    fmt::format_to(std::back_inserter(line_), ",\"{}\":{:.6g}", name, value);
+  }
+  void Text(const char* name, std::size_t /*most*/, const std::string& text) {
+    fmt::format_to(std::back_inserter(line_), ",\"{}\":{}", name, Quoted(text));
+  }
+
+ private:
+  std::string& line_;
+};
 
 }  // namespace
 
@@ -77,7 +88,10 @@ Result<std::unique_ptr<RunRecorder>> RunRecorder::Create(const std::string& path
   std::unique_ptr<RunRecorder> recorder(new RunRecorder(std::move(file)));
   recorder->lines_.reserve(kBufferBytes + kLongestLine);
   recorder->rounds_.reserve(static_cast<std::size_t>(header.max_sequences));
-  recorder->lines_ += HeaderLine(header);
+  fmt::format_to(std::back_inserter(recorder->lines_), "{}{}", kFirstKey, kTraceVersion);
+  LineWriter fields(recorder->lines_);
+  kHeaderFields(fields, header);
+  recorder->lines_ += "}\n";
   return recorder;
 }
 
@@ -115,14 +129,10 @@ void RunRecorder::WriteRequest(SeqId seq, const TracedRequest& r) {
   if (slots_.size() <= at) slots_.resize(at + 1);
   if (slots_[at] == nullptr) slots_[at] = std::make_unique<Slot>();
   slots_[at]->request = requests_;
-  fmt::format_to(std::back_inserter(lines_),
-                 "{{\"request\":{},\"id\":{},\"seed\":{},\"method\":{},\"strategy\":{},"
-                 "\"lookahead\":{},\"num_speculative_tokens\":{},\"temperature\":{:.6g},"
-                 "\"top_k\":{},\"top_p\":{:.6g},\"min_p\":{:.6g},\"prompt_tokens\":{},"
-                 "\"max_new_tokens\":{}}}\n",
-                 requests_++, r.id, r.seed, Quoted(r.method), Quoted(r.strategy),
-                 Quoted(r.controller), r.num_speculative_tokens, r.temperature, r.top_k, r.top_p,
-                 r.min_p, r.prompt_tokens, r.max_new_tokens);
+  fmt::format_to(std::back_inserter(lines_), "{{\"request\":{}", requests_++);
+  LineWriter fields(lines_);
+  kRequestFields(fields, r);
+  lines_ += "}\n";
   Flush();
 }
 

@@ -5,154 +5,64 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "base/files/text_file.h"
+#include "base/json_record.h"
 #include "foretoken/drafts.h"
 #include "foretoken/tools/replay.h"
+#include "trace/trace_fields.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
+using trace::kMostText, trace::kMostToken, trace::kMostTokens;
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-constexpr int kMaxTokens = 1 << 24, kMaxToken = std::numeric_limits<int>::max();
 constexpr double kMostUs = 1e12;
 
-// Takes the values of one object, each once. The first thing that is wrong sticks; after it all
-// values are 0 or empty.
-class Fields {
- public:
-  explicit Fields(const Json& object) : object_(object) {}
-
-  bool Has(const char* key) const { return object_.contains(key); }
-
-  template <typename T>
-  void Integer(const char* key, T low, T high, T& value) {
-    const Json* json = Take(key);
-    if (json == nullptr) return;
-    if (json->is_number_unsigned()) {
-      const auto x = json->get<std::uint64_t>();
-      if (std::cmp_greater_equal(x, low) && std::cmp_less_equal(x, high)) {
-        value = static_cast<T>(x);
-        return;
-      }
-    } else if (json->is_number_integer()) {
-      const auto x = json->get<std::int64_t>();
-      if (std::cmp_greater_equal(x, low) && std::cmp_less_equal(x, high)) {
-        value = static_cast<T>(x);
-        return;
-      }
-    }
-    Bad(fmt::format("'{}' is not a whole number in [{}, {}]", key, low, high));
-  }
-  void Number(const char* key, double low, double high, double& value) {
-    const Json* json = Take(key);
-    if (json == nullptr) return;
-    const double x =
-        json->is_number() ? json->get<double>() : std::numeric_limits<double>::quiet_NaN();
-    if (x >= low && x <= high)
-      value = x;
-    else
-      Bad(fmt::format("'{}' is not a number in [{}, {}]", key, low, high));
-  }
-  void Text(const char* key, std::string& value) {
-    const Json* json = Take(key);
-    if (json == nullptr) return;
-    if (json->is_string())
-      value = json->get<std::string>();
-    else
-      Bad(fmt::format("'{}' is not a string", key));
-  }
-  void OneOf(const char* key, std::span<const char* const> names, std::string& value) {
-    Text(key, value);
-    if (why_.empty() && std::find(names.begin(), names.end(), value) == names.end())
-      Bad(fmt::format("'{}' is not one of its values", key));
-  }
-  void Flag(const char* key, bool& value) {
-    const Json* json = Take(key);
-    if (json == nullptr) return;
-    if (json->is_boolean())
-      value = json->get<bool>();
-    else
-      Bad(fmt::format("'{}' is neither true nor false", key));
-  }
-  const Json* Array(const char* key, std::size_t most) {
-    const Json* json = Take(key);
-    if (json != nullptr && json->is_array() && json->size() <= most) return json;
-    if (json != nullptr) Bad(fmt::format("'{}' is not a list of at most {}", key, most));
-    return nullptr;
-  }
-  void Probabilities(const char* key, std::vector<float>& values) {
-    const Json* list = Array(key, kMaxDraft);
-    if (list == nullptr) return;
-    for (const Json& json : *list) {
-      const double x = json.is_number() ? json.get<double>() : -1;
-      if (!(x >= 0 && x <= 1)) return Bad(fmt::format("'{}' holds no probability", key));
-      values.push_back(static_cast<float>(x));
-    }
-  }
-  void Tokens(const char* key, std::vector<std::int32_t>& values) {
-    const Json* list = Array(key, kMaxDraft);
-    if (list == nullptr) return;
-    for (const Json& json : *list) {
-      const bool whole = json.is_number_integer();
-      if (!whole || json.get<double>() < 0 || json.get<double>() > kMaxToken)
-        return Bad(fmt::format("'{}' holds no token id", key));
-      values.push_back(json.get<std::int32_t>());
-    }
-  }
-  void Bad(std::string why) {
-    if (why_.empty()) why_ = std::move(why);
-  }
-  // What is wrong; "" if nothing is, unknown keys included.
-  std::string Why() {
-    if (why_.empty() && taken_ != object_.size()) why_ = "a key that no trace has";
-    return why_;
-  }
-
- private:
-  const Json* Take(const char* key) {
-    if (!why_.empty()) return nullptr;
-    const auto found = object_.find(key);
-    if (found == object_.end()) {
-      Bad(fmt::format("'{}' is missing", key));
-      return nullptr;
-    }
-    ++taken_;
-    return &*found;
-  }
-
-  const Json& object_;
-  std::size_t taken_ = 0;
-  std::string why_;
+constexpr auto kCostFields = [](auto& fields, auto& cost) {
+  fields.Integer("rows", 1, 1 << 20, cost.rows);
+  fields.Integer("context", 0, kMostTokens, cost.context);
+  fields.Number("us", 0, kMostUs, cost.us);
 };
+
+// One of these texts.
+void OneOf(RecordReader& fields, const char* name, std::span<const char* const> texts,
+           std::string& out) {
+  fields.Text(name, kMostText, out);
+  if (std::find(texts.begin(), texts.end(), out) == texts.end())
+    fields.Bad(name, "is not one of its values");
+}
 
 // Puts the trace together line by line and follows each request's text.
 class TraceReader {
  public:
   // What is wrong with the line; "" if nothing is.
-  std::string Take(const Json& object) {
-    Fields fields(object);
+  std::string Take(const nlohmann::json& object) {
+    std::optional<RecordError> error;
+    RecordReader fields(object, "", error);
+    std::string why;
+    const bool is_end = fields.Has("lines");
     if (first_)
       Header(fields);
-    else if (fields.Has("lines"))
-      Lines(fields);
+    else if (is_end)
+      fields.Integer("lines", n_lines_, n_lines_, n_lines_);
     else if (fields.Has("request"))
       Request(fields);
     else if (fields.Has("costs"))
-      Costs(fields);
+      fields.List("costs", 1 << 16, trace_.costs, kCostFields);
     else
-      Round(fields);
-    whole_ = !says_its_end_ || fields.Has("lines");
+      why = Round(fields);
+    fields.End();
+    whole_ = !says_its_end_ || is_end;
     first_ = false;
     ++n_lines_;
-    return fields.Why();
+    if (!error) return why;
+    return error->where.empty() ? "it " + error->why
+                                : fmt::format("'{}' {}", error->where, error->why);
   }
   // Nothing is missing behind the last line.
   bool whole() const { return whole_; }
@@ -165,76 +75,30 @@ class TraceReader {
     std::int64_t last_pass = -1;
   };
 
-  void Header(Fields& f) {
-    TraceHeader& h = trace_.header;
+  void Header(RecordReader& fields) {
     int version = 0;
-    f.Integer("foretoken_trace", 1, 2, version);
-    says_its_end_ = version == 2;
-    f.Text("version", h.version);
-    f.Text("cpu", h.cpu);
-    f.Text("isa", h.isa);
-    f.Integer("threads", 0, 1 << 16, h.threads);
-    f.Text("model", h.model);
-    f.Text("model_type", h.model_type);
-    f.Text("draft_model", h.draft_model);
-    f.Text("draft_type", h.draft_type);
-    f.Text("method", h.method);
-    f.Text("strategy", h.strategy);
-    f.Text("lookahead", h.controller);
-    f.Integer("num_speculative_tokens", 0, kMaxDraft, h.num_speculative_tokens);
-    f.Integer("context_size", 1, kMaxTokens, h.context_size);
-    f.Integer("max_sequences", 1, 1024, h.max_sequences);
+    fields.Integer("foretoken_trace", 1, trace::kTraceVersion, version);
+    says_its_end_ = version == trace::kTraceVersion;
+    trace::kHeaderFields(fields, trace_.header);
   }
 
-  void Lines(Fields& f) {
-    std::int64_t written = 0;
-    f.Integer("lines", n_lines_, n_lines_, written);
-  }
-
-  void Request(Fields& f) {
-    TracedRequest& r = trace_.requests.emplace_back();
-    const int number = static_cast<int>(trace_.requests.size()) - 1;
-    int written = 0;
-    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-    f.Integer("request", number, number, written);
-    f.Integer("id", std::uint64_t{0}, kMost, r.id);
-    f.Integer("seed", std::uint64_t{0}, kMost, r.seed);
-    f.Text("method", r.method);
-    f.Text("strategy", r.strategy);
-    f.Text("lookahead", r.controller);
-    f.Integer("num_speculative_tokens", 0, kMaxDraft, r.num_speculative_tokens);
-    f.Number("temperature", 0, 2, r.temperature);
-    f.Integer("top_k", -1, kMaxToken, r.top_k);
-    f.Number("top_p", 0, 1, r.top_p);
-    f.Number("min_p", 0, 1, r.min_p);
-    f.Integer("prompt_tokens", 1, kMaxTokens, r.prompt_tokens);
-    f.Integer("max_new_tokens", 0, kMaxTokens, r.max_new_tokens);
+  void Request(RecordReader& fields) {
+    int number = static_cast<int>(trace_.requests.size());
+    fields.Integer("request", number, number, number);
+    trace::kRequestFields(fields, trace_.requests.emplace_back());
     progress_.emplace_back();
   }
 
-  void Costs(Fields& f) {
-    const Json* list = f.Array("costs", 1 << 16);
-    if (list == nullptr) return;
-    for (const Json& json : *list) {
-      TracedCost& cost = trace_.costs.emplace_back();
-      if (!json.is_object()) return f.Bad("'costs' holds something else than objects");
-      Fields point(json);
-      point.Integer("rows", 1, 1 << 20, cost.rows);
-      point.Integer("context", 0, kMaxTokens, cost.context);
-      point.Number("us", 0, kMostUs, cost.us);
-      f.Bad(point.Why());
-    }
-  }
-
-  void Round(Fields& f) {
+  // Why it does not follow from the lines before it; "" if it does.
+  std::string Round(RecordReader& f) {
     TracedRound& r = trace_.rounds.emplace_back();
     constexpr std::int64_t kMostPasses = std::int64_t{1} << 48;
     f.Integer("pass", std::max<std::int64_t>(pass_, 0), kMostPasses, r.pass);
     f.Integer("of", 0, static_cast<int>(trace_.requests.size()) - 1, r.request);
     f.Flag("prefill", r.prefill);
-    f.Integer("fed", 0, kMaxTokens, r.fed);
-    f.Integer("position", 1, kMaxTokens, r.position);
-    f.Integer("context", 0, kMaxTokens, r.context);
+    f.Integer("fed", 0, kMostTokens, r.fed);
+    f.Integer("position", 1, kMostTokens, r.position);
+    f.Integer("context", 0, kMostTokens, r.context);
     f.Integer("others", 0, 1024, r.others);
     f.Integer("rows", 1, 1 << 20, r.rows);
     f.Integer("asked", 0, kMaxDraft, r.asked);
@@ -244,32 +108,32 @@ class TraceReader {
     f.Number("verify_us", 0, kMostUs, r.verify_us);
     f.Number("rest_us", 0, kMostUs, r.rest_us);
     constexpr std::array kEnds = {"stop", "length", "cancelled"};
-    if (f.Has("end")) f.OneOf("end", kEnds, r.end);
-    if (f.Why().empty()) f.Bad(Follow(r));
+    if (f.Has("end")) OneOf(f, "end", kEnds, r.end);
+    return f.good() ? Follow(r) : "";
   }
 
-  static void Drafts(Fields& f, TracedRound& r) {
-    f.Text("drafter", r.drafter);
+  static void Drafts(RecordReader& f, TracedRound& r) {
+    f.Text("drafter", kMostText, r.drafter);
     f.Flag("instant", r.instant);
     if (f.Has("at_once")) f.Flag("at_once", r.at_once);  // older traces lack it
     f.Integer("evidence", 0, 3, r.evidence);
-    f.Tokens("drafts", r.drafts);
-    f.Probabilities("q", r.q);
-    f.Probabilities("p", r.p);
+    f.Values("drafts", kMaxDraft, 0, kMostToken, r.drafts);
+    f.Values("q", kMaxDraft, 0, 1, r.q);
+    f.Values("p", kMaxDraft, 0, 1, r.p);
     const std::size_t n = r.drafts.size();
     if (n == 0 || r.q.size() != n || r.p.size() != n)
-      f.Bad("'drafts', 'q' and 'p' are not of one length");
+      f.Bad("drafts", "has not as many entries as 'q' and 'p', or none");
   }
 
-  static void Verdict(Fields& f, TracedRound& r) {
+  static void Verdict(RecordReader& f, TracedRound& r) {
     const int drafted = static_cast<int>(r.drafts.size());
     f.Integer("accepted", 0, drafted, r.accepted);
     f.Integer("committed", 1, r.accepted + 1, r.committed);
-    f.Integer("next", 0, kMaxToken, r.next);
+    f.Integer("next", 0, kMostToken, r.next);
     constexpr std::array kKinds = {"plain", "recovered", "bonus"};
-    f.OneOf("kind", kKinds, r.kind);
+    OneOf(f, "kind", kKinds, r.kind);
     const char* kind = drafted == 0 ? "plain" : r.accepted < drafted ? "recovered" : "bonus";
-    if (r.kind != kind) f.Bad("'kind' does not follow from the verdict");
+    if (r.kind != kind) f.Bad("kind", "does not follow from the verdict");
   }
 
   // The round within its pass and behind the request's last one.
@@ -319,7 +183,7 @@ Result<RunTrace> ParseTrace(std::string_view text, const std::string& name) {
   for (; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) return bad(line + 1, "the file is cut off here");
-    const Json object = Json::parse(text.substr(0, end), nullptr, false);
+    const auto object = nlohmann::json::parse(text.substr(0, end), nullptr, false);
     if (!object.is_object()) return bad(line + 1, "this is not a JSON object");
     if (const std::string why = reader.Take(object); !why.empty()) return bad(line + 1, why);
     text.remove_prefix(end + 1);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/text/tokenizer/split/pattern_vectors.h: the ids that llama.cpp gives for short texts with every pre-tokenizer's name.
+"""Writes src/text/tokenizer/split/pattern_vectors_testing.h: the ids that llama.cpp gives for short texts with every pre-tokenizer's name.
 
-  pattern_vectors.py "LLAMA_PREFIX" FOLDER [--peer-folder FROM=TO] > pattern_vectors.h
+  pattern_vectors.py "LLAMA_PREFIX" FOLDER [--peer-folder FROM=TO] > pattern_vectors_testing.h
 
 FOLDER is for temporary files that llama.cpp can read. A small vocabulary is made of the texts themselves: a token for each byte and
 one for each two neighbouring bytes, so that a word boundary in another place gives other ids. Names with the same ids form a group;
@@ -92,9 +92,12 @@ def show_groups(title, names, texts, results):
         if results[name] not in groups:
             groups.append(results[name])
     show(f"{title}Names", "NamedGroup", [f'{{"{name}", {groups.index(results[name])}}}' for name in names])
-    print(f"// [group][text]\ninline constexpr std::string_view k{title}Ids[][{len(texts)}] = {{")
-    for group in groups:
-        print("    {" + ",\n     ".join('"' + " ".join(map(str, ids)) + '"' for ids in group) + "},")
+    lines = [[" ".join(map(str, ids)) for ids in group] for group in groups]
+    distinct = list(dict.fromkeys(group[text] for text in range(len(texts)) for group in lines))
+    show(f"{title}Ids", "std::string_view", [f'"{ids}"' for ids in distinct])
+    print(f"// [group][text]: places in k{title}Ids.\ninline constexpr std::uint8_t k{title}Groups[][{len(texts)}] = {{")
+    for group in lines:
+        print("    {" + ", ".join(str(distinct.index(ids)) for ids in group) + "},")
     print("};")
     print(f"{title}: {len(names)} names, {len(groups)} groups", file=sys.stderr)
 
@@ -144,7 +147,7 @@ def main():
     parser.add_argument("--peer-folder", metavar="FROM=TO")
     args = parser.parse_args()
     print("""// SPDX-License-Identifier: Apache-2.0
-// text/tokenizer/split/pattern_vectors.h: llama.cpp 0.7.0's ids for short texts, with every name of a pre-tokenizer. Made by
+// text/tokenizer/split/pattern_vectors_testing.h: llama.cpp 0.7.0's ids for short texts, with every name of a pre-tokenizer. Made by
 // tests/compare/pattern_vectors.py. Names of one group have the same ids, and the groups differ.
 #pragma once
 

@@ -18,7 +18,7 @@ import sys
 import generation
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
-import rank_head  # noqa: E402
+import rerank_head  # noqa: E402
 import server_testing  # noqa: E402
 
 TEMPLATE = "Query:{query};document:{document};"
@@ -39,7 +39,7 @@ def tokens(post):
 
 def compare(args, model):
     path = model.removesuffix(".gguf") + ".ranker.gguf"
-    rank_head.add_rank_head(model, path, TEMPLATE)
+    rerank_head.add_rerank_head(model, path, TEMPLATE)
     server = generation.Server(args.llama, os.path.join(args.seen_as, os.path.basename(path)), args.port, 1024, "--reranking")
     try:
         wanted, their_tokens = [scores(server.post, query) for query in QUERIES], tokens(server.post)

@@ -14,6 +14,7 @@
 #include "foretoken/engine.h"
 #include "foretoken/speculative_decoder.h"
 #include "foretoken/verifier.h"
+#include "lossless/engines_testing.h"
 
 namespace {
 std::atomic<std::size_t> n_allocations = 0;
@@ -67,9 +68,7 @@ class FirstDraftVerifier final : public Verifier {
 class Allocations : public testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<Engine> Open(const std::string& method, bool usual = true) {
-    auto engine = Engine::Open(Options(method, usual));
-    EXPECT_TRUE(engine) << engine.error().message;
-    return std::move(*engine);
+    return OpenEngine(Options(method, usual));
   }
   // usual: first_target and kv_cache are on.
   static EngineOptions Options(const std::string& method, bool usual) {

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <map>
 
@@ -14,6 +13,7 @@
 #include "foretoken/catalogue.h"
 #include "foretoken/engine.h"
 #include "kernels/dispatch.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -158,9 +158,7 @@ std::unique_ptr<Engine> OpenPair(const FamilyPair& pair, const std::string& meth
       .threads = threads,
       .isa = isa};
   if (pair.drafts.contains(method)) options.draft_model = pair.drafts.at(method);
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 std::vector<Request> PairRequests(float temperature, int n) {
@@ -188,17 +186,6 @@ std::vector<Request> Predicted(std::vector<Request> requests,
         text.substr(0, text.size() / 2) + text.substr(std::min(text.size(), text.size() / 2 + 5));
   }
   return requests;
-}
-
-void ExpectSameCompletion(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.text, b.text) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << " token " << i;
-    ASSERT_EQ(a.logprobs[i].top, b.logprobs[i].top) << where << " token " << i;
-  }
 }
 
 std::vector<Completion> GenerateAll(Engine& engine, std::vector<Request> requests, int k) {
@@ -242,8 +229,8 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
         const auto requests = Predicted(PairRequests(0, 2), plain);
         if (first.empty()) first = plain;
         for (std::size_t i = 0; i < plain.size(); ++i)
-          ExpectSameCompletion(plain[i], first[i],
-                               fmt::format("{} plain {} {} threads", pair.name, isa, threads));
+          ExpectSame(plain[i], first[i],
+                     fmt::format("{} plain {} {} threads", pair.name, isa, threads));
         for (const std::string& method : pair.methods()) {
           // Lookups have no passes of their own, so the first family shows them on every set.
           const bool has_passes = pair.drafts.contains(method) || method == "self";
@@ -254,7 +241,7 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
             lengths = (has_passes ? "" : lengths) + fmt::format(" {}", k);
             const auto completions = GenerateAll(*engine, requests, k);
             for (std::size_t i = 0; i < plain.size(); ++i) {
-              ExpectSameCompletion(
+              ExpectSame(
                   completions[i], plain[i],
                   fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
               // Drafters are exact too: each instruction set proposes the same.
@@ -294,9 +281,9 @@ TEST(Lossless, BatchesGivePlainTextAtEveryDraftLengthOnEveryInstructionSet) {
           for (const int k : isa == "scalar" ? std::vector{10 - batch} : std::vector{1, 3, 8}) {
             const auto completions = GenerateAll(*engine, requests, k);
             for (std::size_t i = 0; i < plain.size(); ++i)
-              ExpectSameCompletion(completions[i], plain[i],
-                                   fmt::format("{} {} {} batch {} K {} request {}", pair.name,
-                                               method, isa, batch, k, i));
+              ExpectSame(completions[i], plain[i],
+                         fmt::format("{} {} {} batch {} K {} request {}", pair.name, method, isa,
+                                     batch, k, i));
           }
         }
   }
@@ -318,9 +305,8 @@ TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
           const auto batch_engine = OpenPair(pair, method, "", sampled ? 1 : 2, batch);
           const auto together = GenerateAll(*batch_engine, requests, 3);
           for (std::size_t i = 0; i < alone.size(); ++i)
-            ExpectSameCompletion(
-                together[i], alone[i],
-                fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
+            ExpectSame(together[i], alone[i],
+                       fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
         }
       }
     }
@@ -344,8 +330,8 @@ TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
       for (const int k : {1, 3, 8}) {
         const auto completions = GenerateAll(*engine, requests, k);
         for (std::size_t i = 0; i < plain.size(); ++i)
-          ExpectSameCompletion(completions[i], plain[i],
-                               fmt::format("{} {} K {} request {}", pair.name, method, k, i));
+          ExpectSame(completions[i], plain[i],
+                     fmt::format("{} {} K {} request {}", pair.name, method, k, i));
       }
     }
   }
@@ -443,7 +429,7 @@ TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
       for (int i = 0; i < 150; ++i) requests[0].prompt_tokens.push_back(3 + i * 31 % 300);
       const auto completions = GenerateAll(**engine, requests, method == "none" ? 0 : 3);
       if (first.empty()) first = completions;
-      ExpectSameCompletion(completions[0], first[0], fmt::format("{} rows, {}", rows, method));
+      ExpectSame(completions[0], first[0], fmt::format("{} rows, {}", rows, method));
     }
 }
 
@@ -473,9 +459,9 @@ TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
         ASSERT_TRUE(drafted) << drafted.error().message;
         const auto b = GenerateAll(**drafted, PairRequests(0, 2), 4);
         for (std::size_t i = 0; i < a.size(); ++i)
-          ExpectSameCompletion(b[i], a[i],
-                               fmt::format("{}, cache types {} {}", method, static_cast<int>(k),
-                                           static_cast<int>(v)));
+          ExpectSame(b[i], a[i],
+                     fmt::format("{}, cache types {} {}", method, static_cast<int>(k),
+                                 static_cast<int>(v)));
       }
     }
 }

@@ -8,6 +8,7 @@
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 
@@ -46,17 +47,6 @@ inline Request Ask(int n, float temperature = 0, std::uint64_t seed = 0, int k =
   r.seed = seed;
   r.speculative.num_speculative_tokens = k;
   return r;
-}
-
-inline std::unique_ptr<Engine> OpenEngine(EngineOptions options) {
-  auto engine = Engine::Open(std::move(options));
-  EXPECT_TRUE(engine) << engine.error().message;
-  return engine ? std::move(*engine) : nullptr;
-}
-inline Completion Generated(Engine& engine, const Request& request) {
-  auto completion = engine.Generate(request);
-  EXPECT_TRUE(completion) << completion.error().message;
-  return completion ? *std::move(completion) : Completion();
 }
 
 // The second token of a text, over seeds: the first one is the same for all and is not drafted.

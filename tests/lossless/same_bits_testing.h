@@ -3,13 +3,9 @@
 // settings must not change them.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <random>
 #include <string>
 
-#include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 
@@ -36,9 +32,8 @@ inline EngineOptions OptionsOf(const std::string& model, const Setting& setting)
 // A prompt of n random tokens.
 inline Request Read(int n, unsigned seed, int drafts = 5, float temperature = 0,
                     VerifyStrategy strategy = VerifyStrategy::kSampleMatch) {
-  std::mt19937 random(seed);
   Request r;
-  for (int i = 0; i < n; ++i) r.prompt_tokens.push_back(3 + static_cast<int>(random() % 300));
+  r.prompt_tokens = TokensOf(n, seed);
   r.max_new_tokens = 60;
   r.sampling.temperature = temperature;
   r.seed = 3;
@@ -47,14 +42,6 @@ inline Request Read(int n, unsigned seed, int drafts = 5, float temperature = 0,
   r.speculative.num_speculative_tokens = drafts;
   if (temperature != 0) r.speculative.strategy = strategy;
   return r;
-}
-
-inline void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << " token " << i;
 }
 
 }  // namespace foretoken

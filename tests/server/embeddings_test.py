@@ -16,7 +16,7 @@ import tempfile
 import threading
 import unittest
 
-from rank_head import add_rank_head
+from rerank_head import add_rerank_head
 from server_testing import Server
 
 PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -260,7 +260,7 @@ class Pairs(unittest.TestCase):
 
     def serve(self, folder, template=TEMPLATE, **head):
         path = os.path.join(folder, "ranker.gguf")
-        self.rows = add_rank_head(os.path.join(MODELS, NAME + ".gguf"), path, template, **head)
+        self.rows = add_rerank_head(os.path.join(MODELS, NAME + ".gguf"), path, template, **head)
         server = Server(PROGRAM, "-m", path, "-t", "1", "--repack-cache", "off", "-q")
         self.addCleanup(server.__exit__)
         return server
@@ -302,7 +302,7 @@ class Pairs(unittest.TestCase):
     def test_a_head_of_another_width_is_refused_at_the_start(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ranker.gguf")
-            add_rank_head(os.path.join(MODELS, NAME + ".gguf"), path, self.TEMPLATE, width=64)
+            add_rerank_head(os.path.join(MODELS, NAME + ".gguf"), path, self.TEMPLATE, width=64)
             done = subprocess.run([PROGRAM, "generate", "-m", path, "-p", "a", "-n", "1", "--repack-cache", "off"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("cls.output.weight", done.stderr)

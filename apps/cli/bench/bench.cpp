@@ -22,18 +22,6 @@ namespace {
 constexpr int kDefaultContext = 2048;
 constexpr int kBenchPassRepeats = 9;  // at least: passes are short beside whole texts
 
-Result<std::vector<BenchPrompt>> Prompts(const BenchSettings& settings) {
-  std::vector<BenchPrompt> prompts;
-  if (settings.prompts_file) {
-    FORETOKEN_TRY(prompts, ReadPrompts(*settings.prompts_file));
-  } else {
-    prompts = BuiltInPrompts();
-  }
-  const auto most = static_cast<std::size_t>(settings.max_prompts);
-  if (most > 0 && prompts.size() > most) prompts.resize(most);
-  return prompts;
-}
-
 // 0 and kDefaultContext, or half of the context size if that does not fit.
 std::vector<int> DefaultContexts(int context_size, int most_rows) {
   const int room = context_size - most_rows;

@@ -3,14 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
-#include "cli/pair/draft_models_json.h"
+#include "cli/json_objects.h"
 
 namespace foretoken::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 tl::unexpected<Error> BadLine(const std::string& why) {
   return Fail(
@@ -35,11 +31,9 @@ Json Rate(const Spread& tokens_per_second) {
 }
 
 Json BenchModelJson(const ModelSummary& model) {
-  return {{"path", model.path},
-          {"architecture", model.architecture},
-          {"parameters", model.parameters},
-          {"type", model.type},
-          {"weight_bytes", model.weight_bytes}};
+  Json json = ModelJson(model);
+  json["weight_bytes"] = model.weight_bytes;
+  return json;
 }
 
 // {"1": 12.5, "2": ...}, for one context.
@@ -74,22 +68,9 @@ Json Speculative(const BenchRow& row, int k) {
   return json;
 }
 
-Json Row(const BenchRow& row, int k) {
-  Json json = {{"batch", row.batch}, {"prompts", row.prompts}};
-  if (!row.kind.empty()) json["kind"] = row.kind;
-  json["plain"] = Rate(row.plain);
-  json["speculative"] = Speculative(row, k);
-  json["speedup"] = row.speedup ? Json(row.speedup->median) : Json(nullptr);
-  if (row.speedup) {
-    json["speedup_min"] = row.speedup->least;
-    json["speedup_max"] = row.speedup->most;
-  }
-  return json;
-}
-
 Json Rows(const std::vector<BenchRow>& rows, int k) {
   Json list = Json::array();
-  for (const BenchRow& row : rows) list.push_back(Row(row, k));
+  for (const BenchRow& row : rows) list.push_back(BenchRowJson(row, k));
   return list;
 }
 
@@ -154,8 +135,17 @@ Result<BenchPrompt> PromptOfLine(const std::string& line) {
   return BenchPrompt{text.get<std::string>(), Category(object), {}};
 }
 
-std::string BenchRowJson(const BenchRow& row, int k) {
-  return Row(row, k).dump();
+Json BenchRowJson(const BenchRow& row, int k) {
+  Json json = {{"batch", row.batch}, {"prompts", row.prompts}};
+  if (!row.kind.empty()) json["kind"] = row.kind;
+  json["plain"] = Rate(row.plain);
+  json["speculative"] = Speculative(row, k);
+  json["speedup"] = row.speedup ? Json(row.speedup->median) : Json(nullptr);
+  if (row.speedup) {
+    json["speedup_min"] = row.speedup->least;
+    json["speedup_max"] = row.speedup->most;
+  }
+  return json;
 }
 
 std::string BenchJson(const Bench& bench) {
@@ -163,7 +153,7 @@ std::string BenchJson(const Bench& bench) {
   const BenchRuns& runs = bench.runs;
   const int k = engine.num_speculative_tokens, context = bench.context();
   const BenchRow& first = runs.batches.front();
-  const Json row = Row(first, k);
+  const Json row = BenchRowJson(first, k);
   Json json = {
       {"machine", MachineJson(bench)},
       {"model", BenchModelJson(engine.target)},
@@ -176,7 +166,7 @@ std::string BenchJson(const Bench& bench) {
       {"plain", row["plain"]},
       {"speculative", row["speculative"]},
       {"speedup", row["speedup"]},
-      {"identical", runs.identical ? Json(*runs.identical) : Json(nullptr)},
+      {"identical", OrNull(runs.identical)},
       {"prompts", bench.n_prompts}};
   json["batch"] = first.batch;
   json["tokens"] = bench.request->max_new_tokens;
@@ -194,7 +184,7 @@ std::string BenchJson(const Bench& bench) {
   json["experts"] = Experts(bench);
   json["batches"] = Rows(runs.batches, k);
   json["kinds"] = Rows(runs.kinds, k);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonLine(json);
 }
 
 }  // namespace foretoken::cli

@@ -2,6 +2,7 @@
 // cli/bench/bench_json.h: the JSON that `bench` reads and writes.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/bench/bench_prompts.h"
@@ -14,7 +15,7 @@ namespace foretoken::cli {
 [[nodiscard]] Result<BenchPrompt> PromptOfLine(const std::string& line);
 
 // One JSON object: rates, speed-up and acceptance at K drafts.
-std::string BenchRowJson(const BenchRow& row, int k);
+nlohmann::ordered_json BenchRowJson(const BenchRow& row, int k);
 
 // Ends with a newline. What was not measured is absent or null.
 std::string BenchJson(const Bench& bench);

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "settings/llama_flags.h"
 #include "settings/setters.h"
 
@@ -12,7 +10,6 @@ namespace foretoken::cli {
 namespace {
 
 using settings::FlagGroup;
-using settings::Setter;
 
 FlagGroup MeasuringFlags(BenchSettings& settings) {
   settings::GenerateSettings& generation = settings.generation;
@@ -56,30 +53,10 @@ FlagGroup MeasuringFlags(BenchSettings& settings) {
           }};
 }
 
-// Like generate's flags, but greedy unless a temperature is given, so that texts can be compared.
-FlagGroup SamplingFlags(BenchSettings& settings) {
-  FlagGroup group = settings::SamplingFlags(settings.generation);
-  settings.generation.request.sampling.temperature = 0;
-  for (settings::Flag& flag : group.flags)
-    if (flag.names.front() == "--temp")
-      flag.help =
-          "temperature, 0 to 2; default 0: the most probable token, and all texts must be the same";
-  return group;
-}
-
 FlagGroup OutputFlags(settings::GenerateSettings& generation) {
-  return {"Output",
-          {
-              {{"--json"},
-               "",
-               "one JSON object on standard output instead of the tables",
-               settings::StoreTrue(generation.json)},
-              settings::RecordFlag(generation.engine),
-              {{"-q", "--quiet"},
-               "",
-               "no progress on the terminal",
-               settings::StoreTrue(generation.quiet)},
-          }};
+  FlagGroup group = PairOutputFlags(generation);
+  group.flags.insert(group.flags.begin() + 1, settings::RecordFlag(generation.engine));
+  return group;
 }
 
 }  // namespace
@@ -95,7 +72,9 @@ settings::FlagSet BenchFlags(BenchSettings& settings) {
   flags.Add(MeasuringFlags(settings));
   flags.Add(settings::SpeculationFlags(settings.generation));
   flags.Add(settings::DraftingFlags(settings.generation));
-  flags.Add(SamplingFlags(settings));
+  flags.Add(PairSamplingFlags(
+      settings,
+      "temperature, 0 to 2; default 0: the most probable token, and all texts must be the same"));
   flags.Add(OutputFlags(settings.generation));
   flags.SetEssential({"-m", "-c", "-t", "-md", "--spec-type", "--num-speculative-tokens",
                       "--prompts", "-n", "--repeats", "--batch", "--temp", "--json", "-q"});
@@ -108,9 +87,7 @@ settings::FlagSet BenchFlags(BenchSettings& settings) {
 }
 
 Status Finish(BenchSettings& settings) {
-  // generate's rules need one prompt; bench has its own.
-  settings.generation.prompt.emplace();
-  FORETOKEN_CHECK_OK(settings::Finish(settings.generation));
+  FORETOKEN_CHECK_OK(Finish(static_cast<PairSettings&>(settings)));
   if (settings.rows.front() != 1) settings.rows.insert(settings.rows.begin(), 1);  // the measure
   settings.generation.engine.max_sequences = settings.batches.back();
   return {};

@@ -2,20 +2,14 @@
 // cli/bench/bench_settings.h: the flags of `bench`.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
-#include "settings/flag_set.h"
-#include "settings/generate_flags.h"
+#include "cli/pair/pair_settings.h"
 
 namespace foretoken::cli {
 
-struct BenchSettings {
-  settings::GenerateSettings generation;  // models, speculation, sampling; the request's own limits
-  std::optional<std::string> prompts_file;
-  int max_prompts = 0;  // 0: all
-  int repeats = 3;      // of each run; passes are short and are repeated more often
+struct BenchSettings : PairSettings {
+  int repeats = 3;  // of each run; passes are short and are repeated more often
   std::vector<int> rows = {1, 2, 4, 8, 16};
   std::vector<int> contexts;  // empty: chosen when the model's context is known
   std::vector<int> batches = {1};

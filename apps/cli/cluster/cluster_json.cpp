@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
+#include "cli/json_objects.h"
 
 #include "cli/cluster/cluster_report.h"
 
 namespace foretoken::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json RanksJson(const ClusterFacts& facts) {
   Json ranks = Json::array();
@@ -65,7 +63,7 @@ Json ClusterModelJson(const ClusterModel& model) {
 std::string ClusterJson(const ClusterCheck& check) {
   Json json = {{"ranks", RanksJson(check.facts)}, {"gathers", GathersJson(check.facts)}};
   json["model"] = check.model ? ClusterModelJson(*check.model) : Json(nullptr);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonLine(json);
 }
 
 }  // namespace foretoken::cli

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/documents/catalogue_json.h"
 
-#include <nlohmann/json.hpp>
-
+#include "cli/json_objects.h"
 #include "cli/verb.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/speculative_config.h"
@@ -12,8 +11,6 @@
 
 namespace foretoken::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json JsonOf(const DrafterInfo& row) {
   return {{"name", row.name},

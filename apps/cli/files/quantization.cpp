@@ -2,11 +2,10 @@
 #include "cli/files/quantization.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <vector>
+#include <utility>
 
-#include "cli/json_report.h"
+#include "cli/json_objects.h"
 #include "cli/terminal.h"
 
 namespace foretoken::cli {
@@ -17,25 +16,6 @@ std::string FileSize(std::int64_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (value >= kGiB) return fmt::format("{:.2f} GiB", value / kGiB);
   return fmt::format("{:.{}f} MiB", value / kMiB, value < 100 * kMiB ? 1 : 0);
-}
-
-std::string Member(const char* key, const std::string& json) {
-  return fmt::format("\"{}\":{}", key, json);
-}
-
-template <typename Number>
-std::string Member(const char* key, Number value) {
-  return Member(key, fmt::format("{}", value));
-}
-
-std::string Object(const std::vector<std::string>& members) {
-  return fmt::format("{{{}}}", fmt::join(members, ","));
-}
-
-std::string TypeJson(const QuantizedType& type) {
-  return Object({Member("type", Quoted(type.type)), Member("tensors", type.tensors),
-                 Member("bytes", type.bytes), Member("converted", type.converted),
-                 Member("rmse", type.rmse)});
 }
 
 }  // namespace
@@ -53,17 +33,25 @@ std::string QuantizationLine(const QuantizeReport& report, const std::string& ou
 
 std::string QuantizationJson(const QuantizeReport& report, const std::string& input,
                              const std::string& output) {
-  std::vector<std::string> types;
-  for (const QuantizedType& type : report.types) types.push_back(TypeJson(type));
-  return Object({Member("input", Quoted(input)), Member("output", Quoted(output)),
-                 Member("type", Quoted(report.type)), Member("input_bytes", report.input_bytes),
-                 Member("output_bytes", report.output_bytes),
-                 Member("parameters", report.parameters),
-                 Member("bits_per_weight", report.bits_per_weight), Member("rmse", report.rmse),
-                 Member("fallbacks", report.fallbacks), Member("seconds", report.seconds),
-                 Member("threads", report.threads),
-                 Member("tensor_types", fmt::format("[{}]", fmt::join(types, ",")))}) +
-         "\n";
+  Json types = Json::array();
+  for (const QuantizedType& type : report.types)
+    types.push_back({{"type", type.type},
+                     {"tensors", type.tensors},
+                     {"bytes", type.bytes},
+                     {"converted", type.converted},
+                     {"rmse", type.rmse}});
+  return JsonLine({{"input", input},
+                   {"output", output},
+                   {"type", report.type},
+                   {"input_bytes", report.input_bytes},
+                   {"output_bytes", report.output_bytes},
+                   {"parameters", report.parameters},
+                   {"bits_per_weight", report.bits_per_weight},
+                   {"rmse", report.rmse},
+                   {"fallbacks", report.fallbacks},
+                   {"seconds", report.seconds},
+                   {"threads", report.threads},
+                   {"tensor_types", std::move(types)}});
 }
 
 }  // namespace foretoken::cli

@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
-
-#include "cli/pair/draft_models_json.h"
-
+#include "cli/json_objects.h"
 #include "cli/pair/certify_report.h"
 
 namespace foretoken::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json CertifiedModelJson(const ModelSummary& model) {
-  return {{"path", model.path},
-          {"architecture", model.architecture},
-          {"parameters", model.parameters},
-          {"type", model.type}};
-}
-
 Json RowJson(const EqualityRow& row) {
-  Json json = {{"text", row.text},
-               {"batch", row.batch},
-               {"k", row.k},
-               {"texts", row.prompts},
-               {"tokens", row.tokens},
-               {"drafted", row.stats.drafted},
-               {"accepted", row.stats.accepted}};
-  json["differing"] = row.differing;
-  return json;
+  return {{"text", row.text},
+          {"batch", row.batch},
+          {"k", row.k},
+          {"texts", row.prompts},
+          {"tokens", row.tokens},
+          {"drafted", row.stats.drafted},
+          {"accepted", row.stats.accepted},
+          {"differing", row.differing}};
 }
 
 Json TokenJson(const std::optional<std::int32_t>& token, float logprob) {
@@ -72,22 +59,21 @@ std::string CertificationJson(const Certification& c) {
   const EngineSummary& engine = *c.engine;
   Json rows = Json::array();
   for (const EqualityRow& row : c.equality.rows) rows.push_back(RowJson(row));
-  Json json = {
-      {"certificate", Name(c.certificate())},
-      {"proved", c.proved()},
-      {"not_proved", c.not_proved()},
-      {"strategy", c.strategy},
-      {"model", CertifiedModelJson(engine.target)},
-      {"draft_model", engine.draft_model ? CertifiedModelJson(*engine.draft_model) : Json(nullptr)},
-      {"draft_models", DraftsJson(engine)},
-      {"method", engine.method},
-      {"isa", engine.isa},
-      {"threads", engine.threads},
-      {"prompts", c.prompts},
-      {"tokens", c.request->max_new_tokens},
-      {"temperature", c.request->sampling.temperature},
-      {"seed", c.request->seed},
-      {"runs", std::move(rows)}};
+  Json json = {{"certificate", Name(c.certificate())},
+               {"proved", c.proved()},
+               {"not_proved", c.not_proved()},
+               {"strategy", c.strategy},
+               {"model", ModelJson(engine.target)},
+               {"draft_model", DraftModelJson(engine)},
+               {"draft_models", DraftsJson(engine)},
+               {"method", engine.method},
+               {"isa", engine.isa},
+               {"threads", engine.threads},
+               {"prompts", c.prompts},
+               {"tokens", c.request->max_new_tokens},
+               {"temperature", c.request->sampling.temperature},
+               {"seed", c.request->seed},
+               {"runs", std::move(rows)}};
   json["drafters"] = Json::object();
   for (const auto& [name, count] : c.equality.drafters)
     json["drafters"][name] = {
@@ -95,7 +81,7 @@ std::string CertificationJson(const Certification& c) {
   json["first_difference"] = c.equality.first ? DifferenceJson(*c.equality.first) : Json(nullptr);
   json["sampled_left_out"] = c.equality.sampled_left_out;
   json["law"] = c.distribution ? DistributionJson(*c.distribution) : Json(nullptr);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonLine(json);
 }
 
 }  // namespace foretoken::cli

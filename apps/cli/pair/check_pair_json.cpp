@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
-
 #include "cli/bench/bench_json.h"
+#include "cli/json_objects.h"
 #include "cli/pair/check_pair_report.h"
 
 namespace foretoken::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json FileJson(const lab::FileFacts& facts, const ModelSummary* loaded) {
   Json json = {
@@ -40,10 +37,10 @@ Json MeasuredJson(const PairMeasurement& m) {
                {"expected_speedup", std::move(speedups)},
                {"best_k", e.best.k},
                {"best_speedup", m.best ? m.best->speedup->median : 1.0}};
-  json["break_even_acceptance"] = e.break_even ? Json(*e.break_even) : Json(nullptr);
+  json["break_even_acceptance"] = OrNull(e.break_even);
   json["lookahead"] = m.controller;
-  json["as_set"] = Json::parse(BenchRowJson(m.as_set, m.most));
-  json["best"] = m.best ? Json::parse(BenchRowJson(*m.best, e.best.k)) : Json(nullptr);
+  json["as_set"] = BenchRowJson(m.as_set, m.most);
+  json["best"] = m.best ? BenchRowJson(*m.best, e.best.k) : Json(nullptr);
   return json;
 }
 
@@ -84,7 +81,7 @@ std::string PairJson(const PairCheck& check) {
   if (check.fit.map) json["vocabulary"]["map"] = MapJson(check);
   json["measured"] = check.measured ? MeasuredJson(*check.measured) : Json(nullptr);
   json["recommendation"] = check.Recommendation();
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonLine(json);
 }
 
 }  // namespace foretoken::cli

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/input.h"
 #include "cli/terminal.h"
 
@@ -33,12 +31,11 @@ std::vector<settings::Flag> PromptFlags(PairSettings& settings) {
   };
 }
 
-settings::FlagGroup PairSamplingFlags(PairSettings& settings) {
+settings::FlagGroup PairSamplingFlags(PairSettings& settings, const char* temperature) {
   settings::FlagGroup group = settings::SamplingFlags(settings.generation);
   settings.generation.request.sampling.temperature = 0;
   for (settings::Flag& flag : group.flags)
-    if (flag.names.front() == "--temp")
-      flag.help = "0 to 2; default 0 as of `bench`: the most probable token";
+    if (flag.names.front() == "--temp") flag.help = temperature;
   return group;
 }
 

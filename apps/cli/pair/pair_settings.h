@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/pair/pair_settings.h: what the verbs that examine a pair of models share: certify,
-// check-pair, tune.
+// cli/pair/pair_settings.h: what the verbs that decode many prompts share: bench, certify,
+// check-pair, cluster, tune.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,11 @@ struct PairSettings {
 
 // --prompts, --max-prompts, -n, --ignore-eos.
 std::vector<settings::Flag> PromptFlags(PairSettings& settings);
-// generate's flags, but greedy unless a temperature is given, as for bench, so that the figures can
-// be compared.
-settings::FlagGroup PairSamplingFlags(PairSettings& settings);
+// generate's flags, but greedy unless a temperature is given, so that figures and texts can be compared.
+// temperature: that flag's help.
+settings::FlagGroup PairSamplingFlags(
+    PairSettings& settings,
+    const char* temperature = "0 to 2; default 0 as of `bench`: the most probable token");
 settings::FlagGroup PairOutputFlags(settings::GenerateSettings& generation);
 
 // After Parse. Errors: those of settings::Finish.

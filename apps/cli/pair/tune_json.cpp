@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
-
+#include "cli/json_objects.h"
 #include "cli/pair/tune_trials.h"
 
 namespace foretoken::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json SpreadJson(const Spread& s) {
   return {{"median", s.median}, {"min", s.least}, {"max", s.most}};
@@ -38,12 +35,6 @@ Json TrialJson(const Tuning& tuning, const TuneTrial& trial) {
           {"speedup", SpreadJson(trial.speedup())}};
 }
 
-Json TrialsJson(const Tuning& tuning) {
-  Json list = Json::array();
-  for (const TuneTrial& trial : tuning.trials) list.push_back(TrialJson(tuning, trial));
-  return list;
-}
-
 }  // namespace
 
 std::string TuningJson(const Tuning& tuning, const Profile& profile, const std::string& path) {
@@ -51,10 +42,11 @@ std::string TuningJson(const Tuning& tuning, const Profile& profile, const std::
                {"profile", Json::parse(profile.ToText())},
                {"plain_tokens_per_second", SpreadJson(tuning.plain_tokens_per_second)},
                {"drafters", DraftersJson(tuning)},
-               {"trials", TrialsJson(tuning)},
+               {"trials", Json::array()},
                {"notices", tuning.notices}};
+  for (const TuneTrial& trial : tuning.trials) json["trials"].push_back(TrialJson(tuning, trial));
   json["recommended"] = tuning.recommended ? TrialJson(tuning, *tuning.recommended) : Json(nullptr);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonLine(json);
 }
 
 }  // namespace foretoken::cli

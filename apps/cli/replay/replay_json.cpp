@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
-
+#include "cli/json_objects.h"
 #include "cli/replay/replay_report.h"
 
 namespace foretoken::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void PutTally(Json& object, const ReplayTally& tally) {
   object["rounds"] = tally.rounds;
@@ -54,7 +51,7 @@ std::string ReplayJson(const ReplayReport& report) {
     json["measured"].push_back(MeasuredJson(measured));
   json["replayed"] = Json::array();
   for (const ReplayRow& row : report.rows) json["replayed"].push_back(RowJson(report, row));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonLine(json);
 }
 
 }  // namespace foretoken::cli

@@ -17,8 +17,9 @@ using SchemaJson = nlohmann::ordered_json;
 struct FieldText {
   // The paths that it is about, as beginnings with a space between them; "": all.
   std::string_view where;
-  std::string_view
-      field;          // with the names of the objects around it: "stream_options.include_usage"
+  // The fields, with a space between them, and with the names of the objects around them:
+  // "stream_options.include_usage".
+  std::string_view fields;
   const char* about;  // a line of plain English (Markdown)
   // A JSON Schema, in place of what the reader asks for. "": that is enough.
   const char* form = "";

@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "server/api/json_fields.h"
+#include "server/api/object_text.h"
 
 namespace foretoken::server {
 namespace {
@@ -22,10 +22,6 @@ using Shared = std::shared_ptr<const Embeddings>;
 
 constexpr const char* kCosines =
     "scores: the model has no head that scores pairs of texts; they are cosines of embeddings";
-
-std::string AsJsonText(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 void WriteRow(std::span<const float> row, std::string& out) {
   out += '[';
@@ -66,7 +62,7 @@ LongText OpenAiEmbeddings(const EmbeddingCall& call, const Shared& all) {
     (base64 ? WriteBase64 : WriteRow)(all->inputs[i], out);
     out += '}';
   });
-  text.Add(fmt::format(R"(,"model":{},"usage":{}}})", AsJsonText(all->model), UsageText(*all)));
+  text.Add(fmt::format(R"(,"model":{},"usage":{}}})", QuotedText(all->model), UsageText(*all)));
   return text;
 }
 
@@ -95,7 +91,7 @@ LongText OllamaEmbeddings(const EmbeddingCall& call, const Shared& all) {
     text.Add(all->inputs.empty() ? "[]}" : "}");
     return text;
   }
-  text.Add(fmt::format(R"({{"model":{},"embeddings":)", AsJsonText(all->model)));
+  text.Add(fmt::format(R"({{"model":{},"embeddings":)", QuotedText(all->model)));
   text.AddList(all->inputs.size(), write);
   text.Add(fmt::format(R"(,"total_duration":{},"load_duration":0,"prompt_eval_count":{}}})",
                        all->time.count(), all->n_tokens));
@@ -156,15 +152,15 @@ LongText RanksText(RerankCall call, const Embeddings& embeddings) {
   LongText text;
   if (!tei)
     text.Add(fmt::format(R"({{"model":{},"object":"list","usage":{},"notices":[{}],"results":)",
-                         AsJsonText(embeddings.model), UsageText(embeddings),
-                         call.pooling == Pooling::kRank ? "" : AsJsonText(kCosines)));
+                         QuotedText(embeddings.model), UsageText(embeddings),
+                         call.pooling == Pooling::kRank ? "" : QuotedText(kCosines)));
   text.AddList(n, [ranks = RanksOf(call, embeddings), documents = std::move(call.documents),
                    with = call.with_documents, tei](std::size_t i, std::string& out) {
     const auto [document, score] = ranks[i];
     fmt::format_to(std::back_inserter(out), R"({{"index":{},"{}":{})", document,
                    tei ? "score" : "relevance_score", score);
     if (with)
-      out += (tei ? R"(,"text":)" : R"(,"document":{"text":)") + AsJsonText(documents[document]) +
+      out += (tei ? R"(,"text":)" : R"(,"document":{"text":)") + QuotedText(documents[document]) +
              (tei ? "" : "}");
     out += '}';
   });

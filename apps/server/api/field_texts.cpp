@@ -92,17 +92,12 @@ constexpr FieldText kFieldTexts[] = {
     {"/tokenize", "add_special", "whether the model's first and last tokens are added"},
     {"/tokenize", "parse_special", "whether names of control tokens in the text are these tokens"},
     {"/tokenize", "with_pieces", "whether the reply has each token's text, too"},
-    {"/apply-template", "add_special", "changes nothing"},
-    {"/apply-template", "parse_special", "changes nothing"},
-    {"/apply-template", "with_pieces", "changes nothing"},
+    {"/apply-template", "add_special parse_special with_pieces", "changes nothing"},
     {"/detokenize", "tokens", "token ids", kFormOfTokens},
     {"/detokenize", "special", "whether control tokens are written, by their names"},
 
     // Ollama's.
-    {"/api/show", "verbose", "changes nothing"},
-    {"/api/show", "system", "changes nothing"},
-    {"/api/show", "template", "changes nothing"},
-    {"/api/show", "options", "changes nothing"},
+    {"/api/show", "verbose system template options", "changes nothing"},
     {"/api/", "messages", "the conversation; absent or empty: the model is only loaded",
      R"({"type":"array","maxItems":4096,"items":{"$ref":"#/components/schemas/OllamaMessage"}})"},
     {"/api/", "prompt", "the text; absent or empty: the model is only loaded"},
@@ -158,18 +153,11 @@ constexpr FieldText kFieldTexts[] = {
     {"/v1/messages", "output_config.format", "the form of the answer",
      R"({"type":"object","properties":{"type":{"const":"json_schema","description":"the kind"},)"
      R"("schema":{"$ref":"#/components/schemas/JsonSchema","description":"what it follows"}},"required":["type","schema"]})"},
-    {"/v1/messages", "container", "refused unless it is empty: nothing runs beside the model",
-     R"({"enum":[[],{}]})"},
-    {"/v1/messages", "mcp_servers", "refused unless it is empty: nothing runs beside the model",
-     R"({"enum":[[],{}]})"},
-    {"/v1/messages", "metadata", "changes nothing"},
-    {"/v1/messages", "service_tier", "changes nothing"},
-    {"/v1/messages", "betas", "changes nothing"},
-    {"/v1/messages", "context_management", "changes nothing"},
-    {"/v1/messages", "cache_control", "changes nothing"},
-    {"/v1/messages", "inference_geo", "changes nothing"},
-    {"/v1/messages", "speed", "changes nothing"},
-    {"/v1/messages", "diagnostics", "changes nothing"},
+    {"/v1/messages", "container mcp_servers",
+     "refused unless it is empty: nothing runs beside the model", R"({"enum":[[],{}]})"},
+    {"/v1/messages",
+     "metadata service_tier betas context_management cache_control inference_geo speed diagnostics",
+     "changes nothing"},
 
     // OpenAI's responses.
     {"/v1/responses", "input", "a text, or a list of items: messages, calls and their results",
@@ -181,7 +169,8 @@ constexpr FieldText kFieldTexts[] = {
     {"/v1/responses", "text.format", "a text, any JSON, or JSON that a schema describes"},
     {"/v1/responses", "text.format.type", "the kind of form",
      R"({"enum":["text","json_object","json_schema"]})"},
-    {"/v1/responses", "text.verbosity", "changes nothing, and a notice says so"},
+    {"/v1/responses", "text.verbosity top_logprobs context_management",
+     "changes nothing, and a notice says so"},
     {"/v1/responses", "reasoning", "how much to think: `effort`, as `reasoning_effort` of chats"},
     {"/v1/responses", "background",
      "refused if it is true: nothing runs without a client that waits", R"({"const":false})"},
@@ -195,25 +184,16 @@ constexpr FieldText kFieldTexts[] = {
      R"({"type":["string","null"]})"},
     {"/v1/responses", "conversation", "refused: use `previous_response_id`", R"({"type":"null"})"},
     {"/v1/responses", "prompt", "refused: no prompts are stored here", R"({"type":"null"})"},
-    {"/v1/responses", "top_logprobs", "changes nothing, and a notice says so"},
     {"/v1/responses", "stream_options.include_usage", "changes nothing: the usage always comes"},
-    {"/v1/responses", "context_management", "changes nothing, and a notice says so"},
     {"/v1/responses", "messages", "refused: use `input`", R"({"type":"null"})"},
-    {"/v1/responses", "max_tokens", "refused: use `max_output_tokens`", R"({"type":"null"})"},
-    {"/v1/responses", "max_completion_tokens", "refused: use `max_output_tokens`",
+    {"/v1/responses", "max_tokens max_completion_tokens", "refused: use `max_output_tokens`",
      R"({"type":"null"})"},
     {"/v1/responses", "response_format", "refused: use `text.format`", R"({"type":"null"})"},
     {"/v1/responses", "reasoning_effort", "refused: use `reasoning.effort`", R"({"type":"null"})"},
-    {"/v1/responses", "client_metadata", "changes nothing"},
-    {"/v1/responses", "prompt_cache_key", "changes nothing"},
-    {"/v1/responses", "prompt_cache_retention", "changes nothing"},
-    {"/v1/responses", "prompt_cache_options", "changes nothing"},
-    {"/v1/responses", "safety_identifier", "changes nothing"},
-    {"/v1/responses", "user", "changes nothing"},
-    {"/v1/responses", "service_tier", "changes nothing"},
-    {"/v1/responses", "max_tool_calls", "changes nothing"},
-    {"/v1/responses", "access_programs", "changes nothing"},
-    {"/v1/responses", "moderation", "changes nothing"},
+    {"/v1/responses",
+     "client_metadata prompt_cache_key prompt_cache_retention prompt_cache_options "
+     "safety_identifier user service_tier max_tool_calls access_programs moderation",
+     "changes nothing"},
 
     {"", "id_slot",
      "the slot that keeps the text for `/slots`; -1: that of the sequence which it ran in"},
@@ -244,9 +224,8 @@ constexpr FieldText kFieldTexts[] = {
     {kLlamaPaths, "samplers", "the filters that count; those that the list lacks are off",
      R"({"type":"array","maxItems":44,"items":{"enum":["penalties","dry","top_n_sigma","top_k",)"
      R"("typ_p","typical_p","top_p","min_p","xtc","adaptive_p","temperature","infill"]}})"},
-    {kLlamaPaths, "t_max_predict_ms", "changes nothing, and a notice says so", kFormOfCount},
-    {kLlamaPaths, "t_max_prompt_ms", "changes nothing, and a notice says so", kFormOfCount},
-    {kLlamaPaths, "n_indent", "changes nothing, and a notice says so", kFormOfCount},
+    {kLlamaPaths, "t_max_predict_ms t_max_prompt_ms n_indent",
+     "changes nothing, and a notice says so", kFormOfCount},
     {kLlamaPaths, "sse_ping_interval", "changes nothing"},
     {kLlamaPaths, "echo", "changes nothing, and a notice says so: the reply has the prompt"},
     {kLlamaPaths, "logit_bias", "numbers that are added to logits of tokens, or of a text's tokens",
@@ -333,8 +312,8 @@ constexpr FieldText kFieldTexts[] = {
     {"", "stream", "whether the reply comes in parts, as events"},
     {"", "stream_options", "what a stream has"},
     {"", "stream_options.include_usage", "whether an event with `usage` comes at the end"},
-    {"", "stream_options.include_obfuscation", "changes nothing, and a notice says so"},
-    {"", "stream_options.continuous_usage_stats", "changes nothing, and a notice says so"},
+    {"", "stream_options.include_obfuscation stream_options.continuous_usage_stats",
+     "changes nothing, and a notice says so"},
     {"", "n_probs", "how many likeliest tokens come with each token; 0: none"},
     {"/v1/completions /v1/verify /completion /infill", "logprobs",
      "how many likeliest tokens come with the log-probability of each token",
@@ -350,13 +329,9 @@ constexpr FieldText kFieldTexts[] = {
     // The form of an answer.
     {"", "response_format", "the form of the answer: a text, JSON, or JSON that a schema describes",
      R"({"$ref":"#/components/schemas/ResponseFormat"})"},
-    {"", "json_schema", "a JSON Schema that the answer follows", kFormOfSchema},
-    {"", "guided_json", "a JSON Schema that the answer follows", kFormOfSchema},
-    {"", "grammar", "a grammar (GBNF) that the answer follows", kFormOfGrammar},
-    {"", "ebnf", "a grammar (GBNF) that the answer follows", kFormOfGrammar},
-    {"", "guided_grammar", "a grammar (GBNF) that the answer follows", kFormOfGrammar},
-    {"", "regex", "a regular expression that the whole answer matches", kFormOfRegex},
-    {"", "guided_regex", "a regular expression that the whole answer matches", kFormOfRegex},
+    {"", "json_schema guided_json", "a JSON Schema that the answer follows", kFormOfSchema},
+    {"", "grammar ebnf guided_grammar", "a grammar (GBNF) that the answer follows", kFormOfGrammar},
+    {"", "regex guided_regex", "a regular expression that the whole answer matches", kFormOfRegex},
     {"", "guided_choice", "texts, of which the answer is one", kFormOfChoices},
     {"", "structured_outputs", "the form of the answer as vLLM has it, one of these",
      R"({"type":"object","properties":{)"
@@ -378,21 +353,19 @@ constexpr FieldText kFieldTexts[] = {
     {"", "speculative", "what drafts, and how; absent members have the values of the start"},
     {"", "speculative.type", "what drafts: a method, or a list of them", kFormOfDrafter},
     {"", "speculative.strategy", "the rule by which drafts are verified", kFormOfStrategy},
-    {"", "speculative.num_speculative_tokens", "the most tokens of a draft"},
-    {"", "speculative.n_max", "the most tokens of a draft"},
+    {"", "speculative.num_speculative_tokens speculative.n_max", "the most tokens of a draft"},
     {"", "speculative.n_min", "drafts of fewer tokens are dropped"},
     {"", "speculative.p_min", "a draft ends before a token that is less likely to the drafter"},
     {"", "speculative.enabled", "false: nothing drafts for this request"},
     {"", "speculative.trace", "whether a stream shows its rounds"},
 };
 
-// Whether the path begins with one of the words of `where`.
-bool IsAboutPath(std::string_view where, std::string_view path) {
-  if (where.empty()) return true;
-  while (!where.empty()) {
-    const std::string_view begin = where.substr(0, where.find(' '));
-    if (path.starts_with(begin)) return true;
-    where.remove_prefix(std::min(where.size(), begin.size() + 1));
+// Whether `is` holds for one of the words.
+bool AnyWord(std::string_view words, const auto& is) {
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find(' '));
+    if (is(word)) return true;
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
   }
   return false;
 }
@@ -536,10 +509,13 @@ constexpr std::string_view kSharedForms = R"({
 }  // namespace
 
 const FieldText* FindFieldText(std::string_view path, std::string_view field) {
-  const auto row = std::find_if(
-      std::begin(kFieldTexts), std::end(kFieldTexts),
-      [&](const FieldText& text) { return text.field == field && IsAboutPath(text.where, path); });
-  return row == std::end(kFieldTexts) ? nullptr : &*row;
+  const auto is_about = [&](const FieldText& text) {
+    return AnyWord(text.fields, [&](std::string_view name) { return name == field; }) &&
+           (text.where.empty() ||
+            AnyWord(text.where, [&](std::string_view begin) { return path.starts_with(begin); }));
+  };
+  const auto* const row = std::find_if(std::begin(kFieldTexts), std::end(kFieldTexts), is_about);
+  return row == std::end(kFieldTexts) ? nullptr : row;
 }
 
 std::string_view TextOfForms() {

@@ -16,6 +16,10 @@ std::string OneLine(const Value& value) {
   return value.dump(-1, ' ', false, Value::error_handler_t::replace);
 }
 
+inline nlohmann::ordered_json NullIfEmpty(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
 // The JSON of a text.
 inline std::string QuotedText(std::string_view text) {
   return OneLine(Json(std::string(text)));

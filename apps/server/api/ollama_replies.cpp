@@ -7,16 +7,14 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api/json_fields.h"
+#include "server/api/object_text.h"
 
 namespace foretoken::server {
 namespace {
 
-constexpr std::string_view kOllamaForever = "2999-01-01T00:00:00Z";  // the model stays loaded
+using OllamaJson = nlohmann::ordered_json;
 
-std::string OllamaDump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+constexpr std::string_view kOllamaForever = "2999-01-01T00:00:00Z";  // the model stays loaded
 
 // 64 hexadecimal digits. Files are not digested: it is made of the name, so that it differs between
 // models and stays the same.
@@ -38,11 +36,11 @@ std::string OllamaCount(std::int64_t n) {
   return fmt::format("{:.1f}K", count / 1e3);
 }
 
-nlohmann::ordered_json OllamaDetails(const ModelSummary& model) {
+OllamaJson OllamaDetails(const ModelSummary& model) {
   return {{"parent_model", ""},
           {"format", "gguf"},
           {"family", model.architecture},
-          {"families", nlohmann::ordered_json::array({model.architecture})},
+          {"families", OllamaJson::array({model.architecture})},
           {"parameter_size", OllamaCount(model.parameters)},
           {"quantization_level", model.type}};
 }
@@ -52,7 +50,7 @@ std::string OllamaBegun(const ServedModel& served) {
 }
 
 // What lists of models have in common.
-nlohmann::ordered_json OllamaEntry(const ServedModel& served) {
+OllamaJson OllamaEntry(const ServedModel& served) {
   const ModelSummary& model = served.engine->target;
   return {{"name", served.name},
           {"model", served.name},
@@ -62,10 +60,10 @@ nlohmann::ordered_json OllamaEntry(const ServedModel& served) {
           {"details", OllamaDetails(model)}};
 }
 
-std::string OllamaList(nlohmann::ordered_json entry) {
-  nlohmann::ordered_json json;
+std::string OllamaList(OllamaJson entry) {
+  OllamaJson json;
   json["models"].push_back(std::move(entry));
-  return OllamaDump(json);
+  return OneLine(json);
 }
 
 }  // namespace
@@ -81,7 +79,7 @@ std::string OllamaTime(std::chrono::system_clock::time_point time) {
 }
 
 std::string OllamaErrorJson(const ApiError& error) {
-  return OllamaDump({{"error", error.message}});
+  return OneLine(OllamaJson{{"error", error.message}});
 }
 
 std::string OllamaTagsJson(const ServedModel& served) {
@@ -89,7 +87,7 @@ std::string OllamaTagsJson(const ServedModel& served) {
 }
 
 std::string OllamaPsJson(const ServedModel& served) {
-  nlohmann::ordered_json entry = OllamaEntry(served);
+  OllamaJson entry = OllamaEntry(served);
   entry.erase("modified_at");
   entry["expires_at"] = kOllamaForever;
   entry["size_vram"] = 0;
@@ -99,31 +97,31 @@ std::string OllamaPsJson(const ServedModel& served) {
 
 std::string OllamaShowJson(const ServedModel& served) {
   const ModelSummary& model = served.engine->target;
-  nlohmann::ordered_json capabilities = {"completion"};
+  OllamaJson capabilities = {"completion"};
   if (served.chats) capabilities.push_back("tools");
-  return OllamaDump({{"license", ""},
-                     {"modelfile", ""},
-                     {"parameters", ""},
-                     {"template", ""},
-                     {"details", OllamaDetails(model)},
-                     {"model_info",
-                      {{"general.architecture", model.architecture},
-                       {"general.parameter_count", model.parameters},
-                       {model.architecture + ".context_length", model.context_size}}},
-                     {"capabilities", capabilities},
-                     {"modified_at", OllamaBegun(served)}});
+  return OneLine(OllamaJson{{"license", ""},
+                            {"modelfile", ""},
+                            {"parameters", ""},
+                            {"template", ""},
+                            {"details", OllamaDetails(model)},
+                            {"model_info",
+                             {{"general.architecture", model.architecture},
+                              {"general.parameter_count", model.parameters},
+                              {model.architecture + ".context_length", model.context_size}}},
+                            {"capabilities", capabilities},
+                            {"modified_at", OllamaBegun(served)}});
 }
 
 std::string OllamaLoadedJson(const std::string& model, bool chat) {
-  nlohmann::ordered_json json = {{"model", model},
-                                 {"created_at", OllamaTime(std::chrono::system_clock::now())}};
+  OllamaJson json = {{"model", model},
+                     {"created_at", OllamaTime(std::chrono::system_clock::now())}};
   if (chat)
     json["message"] = {{"role", "assistant"}, {"content", ""}};
   else
     json["response"] = "";
   json["done_reason"] = "load";
   json["done"] = true;
-  return OllamaDump(json);
+  return OneLine(json);
 }
 
 }  // namespace foretoken::server

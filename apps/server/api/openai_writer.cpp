@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "server/api/plain_replies.h"
 #include "server/api/reply_writer.h"
 #include "server/net/sse.h"
 

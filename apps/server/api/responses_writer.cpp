@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/api/object_text.h"
+#include "server/api/plain_replies.h"
 #include "server/net/sse.h"
 
 namespace foretoken::server {

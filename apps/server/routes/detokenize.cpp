@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "server/api/openai_replies.h"
+#include "server/api/plain_replies.h"
 #include "server/router.h"
 #include "server/routes/long_reply.h"
 #include "server/routes/routes.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "server/api/llama_cpp_replies.h"
-#include "server/api/openai_replies.h"
+#include "server/api/plain_replies.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::server {

@@ -7,6 +7,7 @@
 
 #include "server/api/ollama_replies.h"
 #include "server/api/ollama_schema.h"
+#include "server/api/plain_replies.h"
 #include "server/router.h"
 #include "server/routes/answer.h"
 #include "server/routes/embeddings.h"

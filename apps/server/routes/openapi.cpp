@@ -14,6 +14,7 @@
 #include "server/api/object_text.h"
 #include "server/api/ollama_replies.h"
 #include "server/api/openai_replies.h"
+#include "server/api/plain_replies.h"
 #include "server/api/reply_forms.h"
 #include "server/routes/routes.h"
 

@@ -4,7 +4,7 @@
 #include "foretoken/cancellation.h"
 #include "server/api/json_fields.h"
 #include "server/api/json_member.h"
-#include "server/api/openai_replies.h"
+#include "server/api/plain_replies.h"
 #include "server/router.h"
 #include "server/routes/long_reply.h"
 #include "server/routes/routes.h"

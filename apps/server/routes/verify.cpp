@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/json_fields.h"
+#include "server/api/plain_replies.h"
 #include "server/router.h"
 #include "server/routes/generation.h"
 #include "server/routes/routes.h"

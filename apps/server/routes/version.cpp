@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/api/openai_replies.h"
+#include "server/api/plain_replies.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::server {

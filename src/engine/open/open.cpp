@@ -128,8 +128,8 @@ class EngineOpener {
     auto part = loader::DescribeModel(*opened().checkpoint, *opened().tokenizer);
     if (!part) return in_file(std::move(part).error());
     target_ = std::move(*part);
-    FORETOKEN_TRY(opened().rank_head,
-                  model::RankHead::Load(*opened().checkpoint, target_.config.architecture,
+    FORETOKEN_TRY(opened().rerank_head,
+                  model::RerankHead::Load(*opened().checkpoint, target_.config.architecture,
                                         target_.config.dim));
     if (options().context_size == 0) options().context_size = target_.config.context_length;
     opened().context = options().context_size;
@@ -431,7 +431,7 @@ class EngineOpener {
                       opened().vocabulary, s.target);
     s.target.end_tokens = opened().end_tokens;
     s.pooling = PoolingOfFile();
-    s.scores_pairs = opened().rank_head != nullptr;
+    s.scores_pairs = opened().rerank_head != nullptr;
     if (const auto* const text = opened().checkpoint->metadata().String(kPairTemplate))
       s.pair_template = *text;
     for (const loader::DraftPart& draft : drafts_.drafts) {
@@ -562,7 +562,7 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                                              .context = opened_.context,
                                              .most_positions = opened_.MostPositions(),
                                              .records = !o.record.empty(),
-                                             .scores_pairs = opened_.rank_head != nullptr,
+                                             .scores_pairs = opened_.rerank_head != nullptr,
                                              .slots = o.max_sequences},
                        *opened_.tokenizer, *speculation_, opened_.end_tokens);
   estimates_.emplace(o, max_rows, drafters_.size());
@@ -596,7 +596,7 @@ void Engine::Impl::MakeParts(int max_rows, int max_logit_rows) {
                                          .kv_cache = o.kv_cache,
                                          .prefix_cache = o.prefix_cache,
                                          .target_path = path,
-                                         .rank_head = opened_.rank_head.get()},
+                                         .rerank_head = opened_.rerank_head.get()},
                   cache, drafters_, *opened_.kernels);
   accounting_.emplace(*estimates_, cache, drafters_, max_logit_rows, o.prefix_cache);
   step_.emplace(o.max_sequences, max_rows, commit_->MakeCommits());

@@ -15,7 +15,7 @@
 #include "kernels/kernels.h"
 #include "kv/block_tables.h"
 #include "model/runner.h"
-#include "model/weights/rank_head.h"
+#include "model/weights/rerank_head.h"
 #include "tensor/block_layout.h"
 #include "text/thinking_marks.h"
 #include "text/tokenizer/tokenizer.h"
@@ -34,7 +34,7 @@ struct Opened {
   std::unique_ptr<ThreadPool> pool;
   const kernels::Kernels* kernels = nullptr;
   std::unique_ptr<model::Runner> target;
-  std::unique_ptr<model::RankHead> rank_head;      // null: the target has none
+  std::unique_ptr<model::RerankHead> rerank_head;  // null: the target has none
   std::optional<kv::BlockStore> store;             // EngineOptions::cache_file; for slots, too
   std::optional<kv::BlockFile::Shape> slot_shape;  // of files of slots; none: there are no slots
   std::optional<kv::BlockTables> cache;

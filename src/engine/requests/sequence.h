@@ -2,7 +2,6 @@
 // engine/requests/sequence.h: the requests that run.
 #pragma once
 
-#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -64,9 +63,6 @@ struct Sequence {
     return request().logprobs >= 0 || n_likely > 0 || thinking.relaxes();
   }
   bool drafts() const { return !drafters.empty(); }
-  bool UsesDrafter(int d) const {
-    return std::find(drafters.begin(), drafters.end(), d) != drafters.end();
-  }
   // Not all log-probabilities of the prompt that were asked for are known yet.
   bool awaits_prompt_logprobs() const {
     return request().prompt_logprobs >= 0 &&

@@ -162,8 +162,8 @@ void Commit::EndEmbedding(const Part& part) const {
   for (std::size_t d = 0; d < s.pooled_sum.size(); ++d)
     embedding[d] = static_cast<float>(s.pooled_sum[d] / n);
   if (s.request().embedding == Pooling::kRank) {
-    std::vector<float> scores(static_cast<std::size_t>(settings_.rank_head->labels()));
-    settings_.rank_head->Score(embedding, scores);
+    std::vector<float> scores(static_cast<std::size_t>(settings_.rerank_head->labels()));
+    settings_.rerank_head->Score(embedding, scores);
     embedding = std::move(scores);
   }
   if (std::all_of(embedding.begin(), embedding.end(), [](float x) { return std::isfinite(x); }))

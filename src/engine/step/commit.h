@@ -16,7 +16,7 @@
 #include "kv/block_tables.h"
 #include "loader/drafts/drafter_set.h"
 #include "model/pass.h"
-#include "model/weights/rank_head.h"
+#include "model/weights/rerank_head.h"
 #include "sampling/logprobs.h"
 
 namespace foretoken::engine {
@@ -53,7 +53,7 @@ struct CommitSettings {
   int max_sequences = 1;
   bool kv_cache = true, prefix_cache = true;
   std::string target_path;  // for errors
-  const model::RankHead* rank_head = nullptr;
+  const model::RerankHead* rerank_head = nullptr;
 };
 
 class Commit {

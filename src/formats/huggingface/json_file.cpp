@@ -151,12 +151,6 @@ Result<const Json*> JsonFields::List(std::string_view name) const {
   return value;
 }
 
-Result<std::int64_t> JsonFields::NeedInt(std::string_view name) const {
-  FORETOKEN_TRY(const auto value, Int(name));
-  if (!value) return Bad(name, "it is missing");
-  return *value;
-}
-
 Result<const Json*> JsonFields::NeedObject(std::string_view name) const {
   FORETOKEN_TRY(const Json* value, Object(name));
   if (value == nullptr) return Bad(name, "it is missing");

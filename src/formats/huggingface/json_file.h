@@ -46,8 +46,7 @@ class JsonFields {
   // Null if the field is absent.
   [[nodiscard]] Result<const Json*> Object(std::string_view name) const;
   [[nodiscard]] Result<const Json*> List(std::string_view name) const;
-  // The same for fields that must be there.
-  [[nodiscard]] Result<std::int64_t> NeedInt(std::string_view name) const;
+  // An error if the field is absent.
   [[nodiscard]] Result<const Json*> NeedObject(std::string_view name) const;
 
   const std::string& place() const { return place_; }

@@ -2,10 +2,8 @@
 // loader/drafts/copy_figures.h: what was measured of the copies of a model with which it drafts for itself
 // (own_copy.h), kept in a file between two starts. The types of a copy are chosen by it.
 //
-// The file is one JSON object, the copy that was measured last first:
-//   {"foretoken_copies": 1, "copies": [{"model": 16 hexadecimal digits, "machine": the same, "types": "Q2_K",
-//                                       "agreed": 83, "positions": 96, "cost": 0.41}, ...]}
-// A file that cannot be read is as good as none, and is replaced.
+// copies.json is a kept list (loader/kept_list.h), the copy that was measured last first: a copy is
+//   {"model": 16 hexadecimal digits, "machine": likewise, "types": "Q2_K", "agreed": 83, "positions": 96, "cost": 0.41}
 #pragma once
 
 #include <cstddef>
@@ -48,8 +46,6 @@ class CopyFile {
   void Write(const CopyFigure& figure) const;
 
  private:
-  std::string Path() const { return folder_ + "/copies.json"; }
-
   std::string folder_;
   std::uint64_t model_ = 0, machine_ = 0;
 };

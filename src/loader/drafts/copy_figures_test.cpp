@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "fixtures/tiny_model.h"
+
 namespace foretoken::loader {
 namespace {
 
@@ -15,13 +17,6 @@ namespace fs = std::filesystem;
 
 class CopyFigures : public testing::Test {
  protected:
-  CopyFigures() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) / (std::string("copy_figures_") + test->name());
-    fs::remove_all(root_);
-  }
-  ~CopyFigures() override { fs::remove_all(root_); }
-
   std::string folder() const { return (root_ / "cache").string(); }
   std::string path() const { return folder() + "/copies.json"; }
   CopyFile File(std::uint64_t model, std::uint64_t machine = 1) const {
@@ -33,7 +28,7 @@ class CopyFigures : public testing::Test {
     return text.str();
   }
 
-  fs::path root_;
+  const fs::path root_ = fixtures::TemporaryFolder();
 };
 
 const CopyFigure kTwoBits = {"Q2_K", 80, 96, 0.4}, kThreeBits = {"Q3_K", 90, 96, 0.5};

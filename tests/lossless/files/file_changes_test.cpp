@@ -18,6 +18,7 @@
 #include "foretoken/tools/model_file.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -76,11 +77,7 @@ class FileChanges : public testing::Test {
     options.repack_cache = kept ? folder_ + "/cache" : "off";
     return options;
   }
-  std::unique_ptr<Engine> Open(bool kept = true) const {
-    auto engine = Engine::Open(Options(kept));
-    EXPECT_TRUE(engine) << engine.error().message;
-    return std::move(*engine);
-  }
+  std::unique_ptr<Engine> Open(bool kept = true) const { return OpenEngine(Options(kept)); }
   static Request Prompt() {
     Request r;
     r.prompt = "one day the little dog and the cat";

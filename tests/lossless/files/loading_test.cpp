@@ -15,6 +15,7 @@
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/quantize.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -33,9 +34,7 @@ Request LoadedPrompt(float temperature) {
 }
 
 std::unique_ptr<Engine> OpenLoaded(const EngineOptions& options) {
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 Completion GenerateFrom(const EngineOptions& options, float temperature = 0) {

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -43,27 +43,13 @@ std::unique_ptr<Engine> OpenDrafting(const Drafting& drafting, const std::string
   options.max_sequences = max_sequences;
   options.context_size = 256;
   options.threads = 1;
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 std::vector<Completion> Texts(Engine& engine, const std::vector<Request>& requests) {
   auto completions = engine.GenerateBatch(requests);
   EXPECT_TRUE(completions) << completions.error().message;
   return *std::move(completions);
-}
-
-void ExpectSameText(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.text, b.text) << where;
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.finish_reason, b.finish_reason) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << ", token " << i;
-    ASSERT_EQ(a.logprobs[i].top, b.logprobs[i].top) << where << ", token " << i;
-  }
 }
 
 // A hundred prompts of ten names and ten beginnings.
@@ -110,7 +96,7 @@ class SameSeed : public testing::TestWithParam<Drafting> {
     Counts counts;
     const auto texts = Texts(engine, requests);
     for (std::size_t i = 0; i < texts.size(); ++i) {
-      ExpectSameText(texts[i], plain[i], how + ": " + requests[i].prompt);
+      ExpectSame(texts[i], plain[i], how + ": " + requests[i].prompt);
       EXPECT_EQ(texts[i].strategy, "sample-match");
       counts.drafted += texts[i].speculation.drafted;
       counts.accepted += texts[i].speculation.accepted;
@@ -204,7 +190,7 @@ TEST_P(Company, OfEightGivesEachRequestTheTextThatItGetsAlone) {
   for (const Request& r : requests) alone.push_back(Texts(*alone_engine, {r})[0]);
   const auto together = Texts(*engine, requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    ExpectSameText(together[i], alone[i], fmt::format("request {}", i));
+    ExpectSame(together[i], alone[i], fmt::format("request {}", i));
     EXPECT_EQ(together[i].strategy, alone[i].strategy) << i;
   }
   EXPECT_EQ(together[4].speculation.drafted, 0);
@@ -230,8 +216,7 @@ TEST_P(Company, ThatComesAndGoesDoesToo) {
     const auto completion = engine->Take(tickets[i]);
     ASSERT_TRUE(completion) << i;
     if (i != 2)
-      ExpectSameText(*completion, Texts(*alone_engine, {requests[i]})[0],
-                     fmt::format("request {}", i));
+      ExpectSame(*completion, Texts(*alone_engine, {requests[i]})[0], fmt::format("request {}", i));
   }
 }
 

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -25,9 +25,7 @@ std::unique_ptr<Engine> Open(const std::string& method, int threads, int checkpo
                         .threads = threads};
   if (method == "standalone") options.draft_model = Bundled("1m-draft-q8_0");
   options.state_checkpoint_tokens = checkpoint_tokens;
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 // The beginnings of tales, told at temperature 0 or drawn.
@@ -52,15 +50,6 @@ std::vector<Request> Tales(int drafts, float temperature) {
   return requests;
 }
 
-void ExpectSameTexts(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.text, b.text) << where;
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << " token " << i;
-}
-
 class HybridPair : public testing::Test {
  protected:
   void SetUp() override {
@@ -78,8 +67,8 @@ TEST_F(HybridPair, WritesThePlainTextWhateverIsDrafted) {
         ASSERT_TRUE(texts) << texts.error().message;
         std::int64_t drafted = 0, accepted = 0;
         for (std::size_t i = 0; i < texts->size(); ++i) {
-          ASSERT_NO_FATAL_FAILURE(ExpectSameTexts((*texts)[i], (*plain)[i],
-                                                  fmt::format("{} {} {}", method, drafts, i)));
+          ASSERT_NO_FATAL_FAILURE(
+              ExpectSame((*texts)[i], (*plain)[i], fmt::format("{} {} {}", method, drafts, i)));
           drafted += (*texts)[i].speculation.drafted;
           accepted += (*texts)[i].speculation.accepted;
         }
@@ -105,7 +94,7 @@ TEST_F(HybridPair, ReadsOnlyWhatIsNewInASecondTurn) {
     ASSERT_TRUE(turn) << turn.error().message;
     EXPECT_GE(turn->timings.cached_prompt_tokens, 96) << method;
     second.speculative.num_speculative_tokens = 0;
-    ASSERT_NO_FATAL_FAILURE(ExpectSameTexts(*turn, *fresh->Generate(second), method));
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(*turn, *fresh->Generate(second), method));
   }
 }
 

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <random>
-
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -63,15 +61,12 @@ std::unique_ptr<Engine> Open(const Setting& setting) {
                         .prefill_rows = setting.prefill_rows};
   options.cache_type_k = options.cache_type_v = setting.cache;
   if (setting.method == "standalone") options.draft_model = Model().draft;
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 Request Read(int n, unsigned seed) {
-  std::mt19937 random(seed);
   Request r;
-  for (int i = 0; i < n; ++i) r.prompt_tokens.push_back(3 + static_cast<int>(random() % 300));
+  r.prompt_tokens = TokensOf(n, seed);
   r.max_new_tokens = 40;
   r.sampling.temperature = 0;  // drafts change no token
   r.seed = 3;
@@ -79,14 +74,6 @@ Request Read(int n, unsigned seed) {
   r.ignore_eos = true;
   r.speculative.num_speculative_tokens = 5;
   return r;
-}
-
-void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << " token " << i;
 }
 
 constexpr CacheType kCaches[] = {CacheType::kF32, CacheType::kF16, CacheType::kBF16,

@@ -100,9 +100,7 @@ class Recurrent : public testing::TestWithParam<Network> {
     EngineOptions options = OptionsOf(Files().at("none"), setting);
     if (setting.method != "none" && Files().contains(setting.method))
       options.draft_model = Files().at(setting.method);
-    auto engine = Engine::Open(options);
-    EXPECT_TRUE(engine) << engine.error().message;
-    return std::move(*engine);
+    return OpenEngine(options);
   }
 
   // The texts of plain decoding, one request after the other.

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <random>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -75,9 +75,7 @@ std::unique_ptr<Engine> Open(const std::string& method, int context, int sequenc
                         .threads = 1,
                         .prefill_rows = 64};
   if (files.drafts.contains(method)) options.draft_model = files.drafts.at(method);
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 Request Read(Tokens prompt, int n) {
@@ -90,23 +88,6 @@ Request Read(Tokens prompt, int n) {
   r.ignore_eos = true;
   r.speculative.num_speculative_tokens = 5;
   return r;
-}
-
-Tokens TokensOf(int n, unsigned seed) {
-  std::mt19937 random(seed);
-  Tokens tokens;
-  for (int i = 0; i < n; ++i) tokens.push_back(3 + static_cast<int>(random() % 300));
-  return tokens;
-}
-
-void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << " token " << i;
-    ASSERT_EQ(a.logprobs[i].top, b.logprobs[i].top) << where << " token " << i;
-  }
 }
 
 TEST(Windows, TakeMemoryForWhatIsSeenAlone) {

@@ -8,6 +8,7 @@
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -33,9 +34,7 @@ std::unique_ptr<Engine> OpenMethod(const std::string& method) {
                         .speculative = {.method = method, .controller = "fixed"},
                         .threads = 1};
   if (method == "standalone") options.draft_model = Files().draft;
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 Request Greedy(int n) {
@@ -298,9 +297,7 @@ class Controllers : public testing::TestWithParam<const char*> {
                           .threads = 1};
     options.speculative.controller = controller;
     if (method == "standalone") options.draft_model = Files().draft;
-    auto engine = Engine::Open(options);
-    EXPECT_TRUE(engine) << engine.error().message;
-    return std::move(*engine);
+    return OpenEngine(options);
   }
 };
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -59,9 +60,7 @@ std::vector<Request> SeededRequests() {
 }
 
 std::unique_ptr<Engine> OpenedOnSeed(const EngineOptions& options) {
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 std::vector<Completion> AloneOnSeed(Engine& engine, const std::vector<Request>& requests) {
   std::vector<Completion> texts;

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
 #include <random>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "kernels/dispatch.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -53,22 +53,13 @@ EngineOptions Options(const std::string& method) {
 }
 
 std::unique_ptr<Engine> Open(const EngineOptions& options) {
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 struct Arrival {
   int step = 0;
   Request request;
 };
-
-Tokens TokensOf(int n, unsigned seed) {
-  std::mt19937 random(seed);
-  Tokens tokens;
-  for (int i = 0; i < n; ++i) tokens.push_back(3 + static_cast<int>(random() % 300));
-  return tokens;
-}
 
 // Prompts have shared prefixes of any length, also ending inside blocks; some begin with the
 // outputs of others.
@@ -133,18 +124,6 @@ std::vector<Completion> ServeAlone(EngineOptions options, const std::vector<Arri
   EXPECT_EQ(engine->load().cached_prompt_tokens, 0);
   EXPECT_EQ(engine->load().idle_blocks, 0);
   return completions;
-}
-
-void ExpectSame(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.text, b.text) << where;
-  ASSERT_EQ(a.finish_reason, b.finish_reason) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << " token " << i;
-    ASSERT_EQ(a.logprobs[i].top, b.logprobs[i].top) << where << " token " << i;
-  }
 }
 
 // The drafts, too, do not depend on other requests, where their length does not.

@@ -322,10 +322,6 @@ bool IsDigit(CharactersView text) {
   return AllOf(text, [](char32_t c) { return IsDecimalDigit(c) || IsOtherDigit(c); });
 }
 
-bool IsNumeric(CharactersView text) {
-  return AllOf(text, [](char32_t c) { return ClassOf(c) == CharacterClass::kNumber; });
-}
-
 bool IsAlphanumeric(CharactersView text) {
   return AllOf(text,
                [](char32_t c) { return IsLetter(c) || ClassOf(c) == CharacterClass::kNumber; });

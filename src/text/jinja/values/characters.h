@@ -58,7 +58,6 @@ bool IsTitle(CharactersView text);
 bool IsAlphabetic(CharactersView text);
 bool IsDecimal(CharactersView text);
 bool IsDigit(CharactersView text);
-bool IsNumeric(CharactersView text);
 bool IsAlphanumeric(CharactersView text);
 bool IsIdentifier(CharactersView text);
 bool IsWhiteSpace(CharactersView text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/weights/rank_head.h"
+#include "model/weights/rerank_head.h"
 
 #include <fmt/format.h>
 
@@ -45,16 +45,16 @@ void MakeProbabilities(std::span<float> scores) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankHead>> RankHead::Load(const formats::Checkpoint& file,
-                                                 std::string_view architecture, int dim) {
+Result<std::unique_ptr<RerankHead>> RerankHead::Load(const formats::Checkpoint& file,
+                                                     std::string_view architecture, int dim) {
   const formats::TensorView* const weight = file.Find(kWeight);
-  if (weight == nullptr) return std::unique_ptr<RankHead>();
+  if (weight == nullptr) return std::unique_ptr<RerankHead>();
   if (weight->shape[0] != dim || weight->shape[2] * weight->shape[3] != 1 ||
       weight->shape[1] > kMostLabels)
     return Fail(FaultOf(file, *weight,
                         fmt::format("{} by {} numbers, wanted {} by at most {}", weight->shape[0],
                                     weight->n_rows(), dim, kMostLabels)));
-  auto head = std::make_unique<RankHead>();
+  auto head = std::make_unique<RerankHead>();
   FORETOKEN_TRY(head->weight_, NumbersOf(file, *weight));
   head->bias_.resize(static_cast<std::size_t>(weight->shape[1]));
   if (const formats::TensorView* const bias = file.Find(kBias); bias != nullptr) {
@@ -68,7 +68,7 @@ Result<std::unique_ptr<RankHead>> RankHead::Load(const formats::Checkpoint& file
   return head;
 }
 
-void RankHead::Score(std::span<const float> state, std::span<float> scores) const noexcept {
+void RerankHead::Score(std::span<const float> state, std::span<float> scores) const noexcept {
   const float* row = weight_.data();
   for (std::size_t label = 0; label < bias_.size(); ++label, row += state.size()) {
     double sum = bias_[label];

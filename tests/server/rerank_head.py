@@ -37,7 +37,7 @@ class Reader:
         return self.data[self.at - n:self.at].decode()
 
 
-def add_rank_head(source, path, pair_template, labels=2, seed=1, width=None):
+def add_rerank_head(source, path, pair_template, labels=2, seed=1, width=None):
     """Writes source with the head's tensor and keys to path. pair_template: None: none; width: of the tensor, if not the model's. Returns the rows of the
     head."""
     data = open(source, "rb").read()

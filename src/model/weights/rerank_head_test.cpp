@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/weights/rank_head.h"
+#include "model/weights/rerank_head.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,12 +15,12 @@ namespace {
 constexpr int kHeadDim = 4;
 constexpr std::uint32_t kHeadF32 = 0;
 
-struct RankHeadFile {
+struct RerankHeadFile {
   std::vector<float> weight = {1, 2, 3, 4, -1, 0.5, 0, 2};
   std::vector<std::int64_t> shape = {kHeadDim, 2};
   std::vector<float> bias = {};
 
-  Result<std::unique_ptr<RankHead>> Load(std::string_view architecture) const {
+  Result<std::unique_ptr<RerankHead>> Load(std::string_view architecture) const {
     formats::GgufWriter writer;
     writer.Set("general.architecture", std::string("qwen3"));
     writer.AddTensor("cls.output.weight", kHeadF32, shape, std::as_bytes(std::span(weight)));
@@ -28,39 +28,39 @@ struct RankHeadFile {
     if (n > 0)
       writer.AddTensor("cls.output.bias", kHeadF32, {&n, 1}, std::as_bytes(std::span(bias)));
     const std::string path =
-        fmt::format("{}/rank_head_{}.gguf", testing::TempDir(),
+        fmt::format("{}/rerank_head_{}.gguf", testing::TempDir(),
                     testing::UnitTest::GetInstance()->current_test_info()->name());
     EXPECT_TRUE(writer.Write(path).has_value());
-    return RankHead::Load(*formats::OpenCheckpoint(path).value(), architecture, kHeadDim);
+    return RerankHead::Load(*formats::OpenCheckpoint(path).value(), architecture, kHeadDim);
   }
 };
 
-std::vector<float> ScoresOf(const RankHeadFile& file, std::string_view architecture) {
+std::vector<float> ScoresOf(const RerankHeadFile& file, std::string_view architecture) {
   const auto head = file.Load(architecture).value();
   std::vector<float> scores(static_cast<std::size_t>(head->labels()));
   head->Score(std::vector<float>{0.5, 0, 1, -0.25}, scores);
   return scores;
 }
 
-TEST(RankHead, GivesANumberForEachLabel) {
+TEST(RerankHead, GivesANumberForEachLabel) {
   EXPECT_EQ(ScoresOf({}, "llama"), (std::vector<float>{2.5, -1}));
   EXPECT_EQ(ScoresOf({.bias = {1, -2}}, "llama"), (std::vector<float>{3.5, -3}));
 }
 
-TEST(RankHead, GivesProbabilitiesForQwen3) {
+TEST(RerankHead, GivesProbabilitiesForQwen3) {
   const std::vector<float> scores = ScoresOf({}, "qwen3");
   EXPECT_NEAR(scores[0], 1 / (1 + std::exp(-3.5)), 1e-7);
   EXPECT_NEAR(scores[0] + scores[1], 1, 1e-7);
-  RankHeadFile large;
+  RerankHeadFile large;
   for (float& x : large.weight) x *= 1e30F;
   EXPECT_EQ(ScoresOf(large, "qwen3"), (std::vector<float>{1, 0}));
 }
 
-TEST(RankHead, RefusesWhatDoesNotFit) {
-  RankHeadFile infinite;
+TEST(RerankHead, RefusesWhatDoesNotFit) {
+  RerankHeadFile infinite;
   infinite.weight[5] = std::numeric_limits<float>::infinity();
   const std::vector<float> many(kHeadDim * 1025);
-  for (const auto& [file, why] : std::vector<std::pair<RankHeadFile, std::string>>{
+  for (const auto& [file, why] : std::vector<std::pair<RerankHeadFile, std::string>>{
            {{.shape = {2, 4}}, "2 by 4 numbers"},
            {{.shape = {kHeadDim, 1, 2}}, "4 by 2 numbers"},
            {{.weight = many, .shape = {kHeadDim, 1025}}, "4 by 1025 numbers"},

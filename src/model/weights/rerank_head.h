@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/weights/rank_head.h: the head of a model that scores pairs of texts, a query and a document.
+// model/weights/rerank_head.h: the head of a model that scores pairs of texts, a query and a document.
 //
 // As llama.cpp writes it: `cls.output.weight` [dim, labels], `cls.output.bias` [labels] where there is
 // one, and `pooling_type` 4. It reads the state that leaves the output norm at the last token. The
@@ -17,13 +17,13 @@
 
 namespace foretoken::model {
 
-class RankHead {
+class RerankHead {
  public:
   // Null where the file has none. Errors: kInvalidFile (another shape, numbers that are not finite),
   // kUnsupported (a type that cannot be computed with).
-  [[nodiscard]] static Result<std::unique_ptr<RankHead>> Load(const formats::Checkpoint& file,
-                                                              std::string_view architecture,
-                                                              int dim);
+  [[nodiscard]] static Result<std::unique_ptr<RerankHead>> Load(const formats::Checkpoint& file,
+                                                                std::string_view architecture,
+                                                                int dim);
   int labels() const noexcept { return static_cast<int>(bias_.size()); }
   // state [dim]; scores [labels]. Sums in double precision, dimension by dimension, so that the same
   // state has the same scores everywhere.

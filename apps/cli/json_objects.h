@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// cli/json_objects.h: what the --json of several verbs has.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "foretoken/engine.h"
+
+namespace foretoken::cli {
+
+using Json = nlohmann::ordered_json;
+
+// Bytes that are not UTF-8 become U+FFFD.
+inline std::string JsonText(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+inline std::string JsonLine(const Json& json) {
+  return JsonText(json) + "\n";
+}
+
+template <typename Value>
+Json OrNull(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+inline Json ModelJson(const ModelSummary& model) {
+  return {{"path", model.path},
+          {"architecture", model.architecture},
+          {"parameters", model.parameters},
+          {"type", model.type}};
+}
+
+inline Json DraftModelJson(const EngineSummary& engine) {
+  return engine.draft_model ? ModelJson(*engine.draft_model) : Json(nullptr);
+}
+
+// The models and heads that draft, in the order of their files, by the names that statistics and requests
+// use.
+inline Json DraftsJson(const EngineSummary& engine) {
+  Json drafts = Json::array();
+  for (const DrafterSummary& draft : engine.drafters) {
+    drafts.push_back({{"name", draft.name}, {"method", draft.method}});
+    drafts.back().update(ModelJson(draft.model));
+    drafts.back().update(
+        {{"weight_bytes", draft.model.weight_bytes}, {"cache_bytes", draft.model.cache_bytes}});
+  }
+  return drafts;
+}
+
+}  // namespace foretoken::cli
