@@ -130,7 +130,7 @@ class EngineOpener {
     target_ = std::move(*part);
     FORETOKEN_TRY(opened().rerank_head,
                   model::RerankHead::Load(*opened().checkpoint, target_.config.architecture,
-                                        target_.config.dim));
+                                          target_.config.dim));
     if (options().context_size == 0) options().context_size = target_.config.context_length;
     opened().context = options().context_size;
     opened().vocabulary = opened().tokenizer->vocabulary_size();
