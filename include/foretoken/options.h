@@ -216,7 +216,7 @@ struct EngineOptions {
   // Not with several ranks. Draft models read their prompts themselves.
   std::string cache_file = {};
   // The most megabytes (10^6 bytes) of that file: when it is full, what was not used for the longest time goes.
-  // Also of all files of slot_folder together.
+  // It also bounds all files of slot_folder together.
   int cache_file_mb = 16'384;
   // Path of a folder for Engine::SaveSlot and RestoreSlot; empty: there are no slots. It must be there, and
   // no other user may write to it. Needs prefix_cache. Layers that see a window then keep all positions in

@@ -74,7 +74,7 @@ class BlockFile {
   // kMismatch (also: another owner's), kTooLarge (it has more slots than `most`).
   [[nodiscard]] static Result<BlockFile> OpenToRead(const std::string& path, const Shape& shape,
                                                     const Slots& most);
-  // Of a file that Create makes.
+  // How large a file is that Create makes.
   static std::int64_t BytesFor(const Shape& shape, const Slots& n_slots);
   // Whether there is no such file, or one of this owner. Error: kInvalidArgument.
   [[nodiscard]] static Status MayReplace(const std::string& path, const BlockKey& owner);
@@ -118,7 +118,7 @@ class BlockFile {
   // Records that were not what was written: their slots when the file was opened, or their bytes when
   // they were read.
   std::int64_t n_refused() const noexcept { return n_refused_; }
-  // Of the records that it has, with their heads; where all slots are used, of the whole file.
+  // How much the records that it has take, with their heads; where all slots are used, the whole file.
   std::int64_t bytes() const noexcept;
 
  private:

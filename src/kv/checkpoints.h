@@ -38,7 +38,7 @@ class Checkpoints {
   // A place for the copy that moves with the sequence, which belongs to `block` from now on; kNone:
   // all places are held. REQUIRES: the block has no copy.
   std::int32_t Attach(SeqId seq, std::int32_t block, Reach reach) noexcept;
-  // The same for a copy that moves with no sequence.
+  // Attach, for a copy that moves with no sequence.
   std::int32_t Put(std::int32_t block, Reach reach) noexcept;
   // Called with a copy's place before another copy takes it, unless the copy was given up.
   void OnLost(std::function<void(std::int32_t place)> call) { on_lost_ = std::move(call); }

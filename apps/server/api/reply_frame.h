@@ -18,7 +18,7 @@ namespace foretoken::server {
 
 // A token's bytes as text, control tokens by their names.
 using PieceOf = std::function<std::string(std::int32_t)>;
-// The same for one token: a leading space stays if it is part of it.
+// The text of one token: a leading space stays if it is part of it.
 std::string Piece(const Engine& engine, std::int32_t token, bool special = true);
 
 // What all chunks of one reply share.
