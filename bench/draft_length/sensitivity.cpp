@@ -60,6 +60,7 @@ std::vector<Constant> Constants() {
           {"kFirstInterval", &kFirstInterval},
           {"kFirstLooks", &kFirstLooks},
           {"kHopedLooks", &kHopedLooks},
+          {"kFirstLooksOfModels", &kFirstLooksOfModels},
           {"kProbeShare", &kProbeShare},
           {"kOwnProbeShare", &kOwnProbeShare},
           {"kReviewShare", &kReviewShare},
@@ -105,9 +106,9 @@ std::vector<double> PlayAll(const std::vector<Scenario>& scenarios, int rounds) 
   std::vector<double> speeds;
   for (const Scenario& scenario : scenarios) {
     double log = 0;
-    for (unsigned seed = 1; seed <= 2; ++seed)
+    for (unsigned seed = 1; seed <= 4; ++seed)
       log += std::log(Play(scenario, rounds / scenario.sequences, seed));
-    speeds.push_back(std::exp(log / 2));
+    speeds.push_back(std::exp(log / 4));
   }
   return speeds;
 }

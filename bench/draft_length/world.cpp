@@ -15,7 +15,7 @@ using draft_length::Plan;
 using draft_length::RoundCosts;
 
 constexpr double kRestUs = 5, kPlanUs = 1;
-constexpr int kRequestTokens = 400, kContext = 256;
+constexpr int kContext = 256;
 
 class World {
  public:
@@ -104,7 +104,7 @@ class World {
       if (!sequence.offers.empty()) plan_us += kPlanUs;
       Plan& plan = plans.emplace_back();
       plan.seq = seq, plan.context = kContext, plan.offers = sequence.offers;
-      if (s_.text != Text::kLate) plan.left = kRequestTokens - sequence.tokens;
+      if (s_.text != Text::kLate) plan.left = s_.request_tokens - sequence.tokens;
     }
     if (fixed_ < 0) {
       model_.Choose(plans);
@@ -112,21 +112,28 @@ class World {
       plan_us = 0;
       for (Plan& plan : plans) plan.k = fixed_;
     }
-    const double draft_us = Draft(plans);
+    if (s_.bursts && burst_ == 0 && Uniform() < 0.01) burst_ = 16;
     int drafts = 0;
     for (const Plan& plan : plans) drafts += plan.k;
+    cold_ = drafts > 0 && n_drafted_++ < 12 ? 1 + s_.cold : 1;
+    const double draft_us = Draft(plans);
     const double speed = s_.slow_minutes && round % 4000 >= 3000 ? 1.7 : 1,
                  spike = s_.spikes && Uniform() < 0.01 ? 5 : 1,
                  scatter = speed * spike * (1 + s_.noise * (2 * Uniform() - 1));
-    const double pass_us = PassUs(s_.sequences + drafts) * scatter;
+    const double pass_us = PassUs(s_.sequences + drafts) * scatter * Disturbed();
     costs_.RecordPass(s_.sequences + drafts, kContext, pass_us);
     costs_.RecordRest(kRestUs);
     const double us =
         pass_us + draft_us + kRestUs + plan_us + (drafts > 0 ? s_.hidden * s_.pass_us : 0);
     us_ += us;
+    const double mean = burst_ > 0 ? 1.5 : 1;
     for (const Plan& plan : plans)
-      Verify(plan, us, (PassUs(s_.sequences) * speed + kRestUs) / s_.sequences);
+      Verify(plan, us, (PassUs(s_.sequences) * speed * mean + kRestUs) / s_.sequences);
+    if (burst_ > 0) --burst_;
   }
+
+  // By how much a piece of work takes longer than it must.
+  double Disturbed() { return cold_ * (burst_ > 0 ? 1 + Uniform() : 1); }
 
   double Draft(std::span<const Plan> plans) {
     double us = 0;
@@ -141,7 +148,7 @@ class World {
         drafts += plan.k, longest = std::max(longest, plan.k);
       }
       if (drafts == 0) continue;
-      const double draft_us = longest * s_.draft * s_.pass_us,
+      const double draft_us = longest * s_.draft * s_.pass_us * Disturbed(),
                    rows_us = rows * s_.draft * s_.pass_us / 5;
       costs_.RecordDrafts(d, drafts, longest, draft_us);
       costs_.RecordCatchUp(d, rows, rows_us);
@@ -164,7 +171,7 @@ class World {
                               .n_decoding = s_.sequences,
                               .context = kContext,
                               .us = us});
-    if (sequence.tokens < kRequestTokens || s_.text == Text::kLate) return;
+    if (sequence.tokens < s_.request_tokens || s_.text == Text::kLate) return;
     sequence.tokens = 0, sequence.missing = s_.prompt;
     model_.Begin(plan.seq, {.least = 1, .most = kMostDrafts});
   }
@@ -176,6 +183,9 @@ class World {
   CostModel model_;
   std::vector<Sequence> sequences_;
   bool late_ = false;  // the second half of the rounds
+  int burst_ = 0;      // rounds that are left of a disturbance
+  int n_drafted_ = 0;  // rounds with drafts
+  double cold_ = 1;
   double us_ = 0, plain_us_ = 0;
 };
 
@@ -221,6 +231,20 @@ std::vector<Scenario> Scenarios() {
              .accepted = accepted,
              .prompt = prompt,
              .engine_rounds = rounds});
+  for (const double accepted : {0.1, 0.5, 0.65, 0.77, 0.85})
+    for (const int rounds : {0, 300})
+      for (const bool bursts : {false, true})
+        all.push_back({.name = fmt::format("head, cold{}{}", bursts ? ", bursts" : "",
+                                           rounds > 0 ? ", first texts" : ""),
+                       .pass_us = 175,
+                       .row = 0.11,
+                       .draft = 0.42,
+                       .accepted = accepted,
+                       .prompt = 27,
+                       .bursts = bursts,
+                       .cold = 0.2,
+                       .request_tokens = 128,
+                       .engine_rounds = rounds});
   for (const double row : {0.05, 0.2})
     for (const double draft : {0.0, 0.1}) {
       all.push_back({.name = "chapters",

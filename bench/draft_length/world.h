@@ -46,7 +46,13 @@ struct Scenario {
   double noise = 0.03;        // of a pass
   bool spikes = false;        // one pass of 100 takes five times as long
   bool slow_minutes = false;  // 1,000 passes of each 4,000 take 1.7 times as long
-  double hidden = 0;          // cost of a pass with drafts that no reading shows
+  // Now and then, for 16 rounds, each draft and each pass takes once to twice its time by chance.
+  bool bursts = false;
+  // The first 12 rounds with drafts take so much longer than later ones, because nothing lies in the
+  // processor's caches.
+  double cold = 0;
+  double hidden = 0;  // cost of a pass with drafts that no reading shows
+  int request_tokens = 400;
   int engine_rounds = 0;  // a new engine, which has learned nothing, after so many; 0: one for all
 };
 

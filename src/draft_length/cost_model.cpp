@@ -216,15 +216,16 @@ bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) 
          kReviewShare * unread_us_[static_cast<std::size_t>(offer.drafter)];
 }
 
-// A few early rejections say little, and a drafter that is left alone becomes expensive: it must
+// A few early rejections say little, and a model or head that is left alone becomes expensive: it must
 // read all that it missed, the whole prompt at first. So its first rounds are made as long as drafts
-// would pay if the next few were accepted, and it reads no longer than a few passes take.
+// would pay if the next few were accepted, and it reads no longer than a few passes take. Lookups read
+// nothing, and are looked at for fewer rounds.
 bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   const Looks& looks = looks_[Slot(offer.drafter, offer.evidence)];
   const double hoped = (looks.accepted + kHopedLooks) / (looks.n + kHopedLooks),
                passes =
                    std::clamp(kLookPasses * state.rounds_left / kCatchUpRounds, 1.0, kLookPasses);
-  return looks.n < kFirstLooks &&
+  return looks.n < (offer.made ? kFirstLooks : kFirstLooksOfModels) &&
          (offer.made || costs_.CatchUpUs(offer.drafter, offer.missing) <
                             passes * costs_.PassUs(pass.n_decoding, pass.context)) &&
          PaysWith(hoped, pass, state, offer);
@@ -407,7 +408,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   // rejected.
   state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
   shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
-  if (Looks& looks = looks_[slot]; looks.n < kFirstLooks)
+  if (Looks& looks = looks_[slot]; looks.n < kFirstLooksOfModels)
     ++looks.n, looks.accepted += round.accepted > 0;
   if (round.other >= 0) {
     const std::size_t other = Slot(round.other, round.evidence);

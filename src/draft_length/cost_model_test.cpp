@@ -155,6 +155,43 @@ TEST(CostModel, EarlyRejectionsDoNotSilenceAHead) {
   }
 }
 
+// Costs of the bundled model with its EAGLE head beside other programs: the first rounds with drafts take
+// a fifth longer, because nothing lies in the caches, and drafts gain little. The share of 300 rounds that
+// draft, over 60 texts.
+TEST(CostModel, AHeadThatGainsLittleIsLookedAtForLong) {
+  int drafted = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    RoundCosts costs(33, 1);
+    costs.Start(std::vector{PassCost{1, 0, {175, 0, 0}}, PassCost{2, 0, {194, 0, 0}},
+                            PassCost{3, 0, {232, 0, 0}}, PassCost{5, 0, {340, 0, 0}},
+                            PassCost{17, 0, {1200, 0, 0}}});
+    costs.StartDrafter(0, 72, 0, 15, 1.1);
+    CostModel model({.name = "cost-model", .costs = &costs});
+    model.Begin(0, {.most = 16});
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    int rounds = 0, missing = 0;
+    for (int round = 0; round < 300; ++round) {
+      const Offer offer{.most = 16, .missing = missing};
+      Plan plan{.offers = {&offer, 1}};
+      model.Choose({&plan, 1});
+      int accepted = 0;
+      while (accepted < plan.k && uniform(random) < 0.75) ++accepted;
+      const double cold = plan.k > 0 && rounds < 12 ? 1.2 : 1,
+                   pass = cold * 175 * (1 + 0.11 * plan.k + 0.02 * plan.k * plan.k),
+                   draft = plan.k > 0 ? cold * 72 * (0.1 + plan.k) : 0,
+                   read = plan.k > 0 ? 15.0 * missing : 0;
+      rounds += plan.k > 0;
+      costs.RecordPass(1 + plan.k, 0, pass);
+      if (plan.k > 0) costs.RecordDrafts(0, plan.k, plan.k, draft);
+      missing = plan.k > 0 ? 0 : missing + 1;
+      model.Observe(0, {.drafted = plan.k, .accepted = accepted, .us = pass + draft + read + 3});
+    }
+    drafted += rounds;
+  }
+  EXPECT_GT(drafted / 60.0, 215);  // 173 with eight looks, 230 with 32
+}
+
 // A head reads the prompt before its first draft, which takes two passes here, and each draft brings a
 // tenth. A text of 128 tokens is long enough to find that out.
 TEST(CostModel, AHeadReadsItsPromptWhereTheTextIsLongEnough) {
@@ -225,7 +262,7 @@ TEST(CostModel, DraftsSoonAfterDraftsBecameGood) {
       played += 100;
     rounds += played / 40.0;
   }
-  EXPECT_LT(rounds, 1100);
+  EXPECT_LT(rounds, 1500);
 }
 
 // The measured time of passes may differ from what they take from the rest of the machine.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft_length/tuning.h: the tuning constants of the estimators, and what each of them is worth.
 //
-// bench/draft_length/sensitivity plays the cost model on 140 simulated machines and texts, 8,000
+// bench/draft_length/sensitivity plays the cost model on 160 simulated machines and texts, 8,000
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
 // scenarios and in the worst one.
@@ -20,10 +20,11 @@ FORETOKEN_TUNED int kLongestWait = 4096;  // 1/2: -0.02,  -0.8   x2:  0.00,   0.
 // Rounds before the first probe of a sequence that decodes plainly.
 FORETOKEN_TUNED int kFirstInterval = 16;  // 1/2: -0.03,  -2.9   x2: -0.07,  -3.6
 // The first rounds that a new drafter drafts, for each class of evidence, as long as drafts would pay
-// if so many more were accepted. They matter most for heads, which must read all that they missed
-// (cost_model_test.cpp).
-FORETOKEN_TUNED int kFirstLooks = 8;     // 1/2: -0.05,  -1.8   x2: -0.06, -10.0
-FORETOKEN_TUNED double kHopedLooks = 5;  // 1/2:  0.00,  -0.8   x2: -0.02,  -0.9
+// if so many more were accepted; of a model or head, which must read all that it missed, more than of a
+// lookup (cost_model_test.cpp).
+FORETOKEN_TUNED int kFirstLooks = 8;           // 1/2: -0.02,  -3.2   x2: -0.04,  -6.7
+FORETOKEN_TUNED int kFirstLooksOfModels = 32;  // 1/2: -0.01,  -0.5   x2:  0.01,  -0.4
+FORETOKEN_TUNED double kHopedLooks = 5;        // 1/2:  0.00,  -1.1   x2: -0.05,  -1.9
 // The share of all time that probes may take, of a request's own time, and of the time since a
 // drafter was last timed.
 FORETOKEN_TUNED double kProbeShare = 0.01;     // 1/2:  0.00,  -1.8   x2:  0.34,  -4.7
