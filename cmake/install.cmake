@@ -17,7 +17,7 @@ endif()
 if(TARGET foretoken_cli)
   install(TARGETS foretoken_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken/models OPTIONAL FILES_MATCHING PATTERN "*.gguf" PATTERN "*.md")
-  if(NOT CMAKE_CROSSCOMPILING)  # what the program prints of itself
+  if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)  # what the program prints of itself
     set(documents ${PROJECT_BINARY_DIR}/documents)
     install(DIRECTORY ${documents}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
     install(DIRECTORY ${documents}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

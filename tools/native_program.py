@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a built program run on other machines: with its libraries beside it, but for those of the C library, and their licences.
+"""Makes a built program or library run on other machines: with its libraries beside it, but for those of the system, and their licences.
 
-Contract: `carried(program, folders)` gives the files by their names in a package: bin/foretoken, lib/..., licenses/.... The program finds lib/ from
-its own place. Nothing of the program is changed on disk. It reads files for the machine of the program, which need not be this one. Errors: Problem.
-Needs readelf and strip (binutils, those of the program's machine), patchelf, and dpkg, which knows whose a library is.
+Contract: `carried(files)` gives the files by their names in a package, and each finds its libraries from its own place. Nothing is changed on disk.
+The machine of a program need not be this one: `root` is the folder of the Debian system whose libraries it is linked to, and programs of binutils are
+those of its machine. A library that no package of that system owns is an error. Errors: Problem. Needs readelf and strip (binutils), patchelf and dpkg.
 """
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import tempfile
 
-# By the machine in the header of a program: its name in npm's packages, and Debian's name for its files.
-MACHINES = {"Advanced Micro Devices X86-64": ("x64", "x86_64-linux-gnu"), "AArch64": ("arm64", "aarch64-linux-gnu")}
+HERE = pathlib.Path("/")
+# By the machine in the header of a program: its name in npm's packages, its name for Linux, and Debian's for its files.
+MACHINES = {"Advanced Micro Devices X86-64": ("x64", "x86_64", "x86_64-linux-gnu"), "AArch64": ("arm64", "aarch64", "aarch64-linux-gnu")}
 # What a system's own C library must give.
-OF_THE_SYSTEM = re.compile(r"(ld-linux.*|libc|libm|libpthread|libdl|librt|libresolv|libutil)\.so\.\d+$")
-DOCUMENTS = pathlib.Path("/usr/share/doc")
+C_LIBRARY = re.compile(r"(ld-linux.*|libc|libm|libpthread|libdl|librt|libresolv|libutil)\.so\.\d+$")
+# The same and the C++ library, of which a process that other libraries share must have one.
+C_AND_CXX_LIBRARY = re.compile(C_LIBRARY.pattern + r"|(libstdc\+\+|libgcc_s)\.so\.\d+$")
+NONE = re.compile(r"(?!)")
+PLUGIN = "libforetoken_mpi.so"  # loaded where ranks are asked for; MPI itself is never carried
 
 
 class Problem(Exception):
@@ -25,83 +30,115 @@ class Problem(Exception):
 def run(*command):
     if shutil.which(command[0]) is None:
         raise Problem(f"program {command[0]}: it is not here; install it (packages binutils, patchelf, dpkg)")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Problem(f"{' '.join(map(str, command))}: it failed: {done.stderr.strip()}; see its arguments")
     return done.stdout
 
 
-def machine(program):
-    """(name in npm's packages, Debian's name) of the machine that a program is for."""
-    header = run("readelf", "-h", str(program))
+def _machine(program):
+    header = run("readelf", "-h", program)
     name = re.search(r"Machine:\s+(.*)", header).group(1).strip()
     if name not in MACHINES:
         raise Problem(f"program {program}: it is for {name}; give one for {' or '.join(MACHINES)}")
     return MACHINES[name]
 
 
-def needed(file):
-    """The names of the libraries that a file is linked to, without the system's."""
-    return [name for name in re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", str(file))) if not OF_THE_SYSTEM.match(name)]
+def npm_name(program):
+    """What npm's packages call the machine of a program, "x64"."""
+    return _machine(program)[0]
 
 
-def places(triple, folders):
-    return [*folders, *(pathlib.Path(top) / triple for top in ("/usr/lib", "/lib")), pathlib.Path("/usr") / triple / "lib"]
+def linux_name(program):
+    """What Linux calls it, "x86_64"."""
+    return _machine(program)[1]
 
 
-def libraries(program, folders):
-    """The files of all libraries that a program needs, and that these need, by name."""
-    searched = places(machine(program)[1], folders)
-    found, waiting = {}, [program]
+def triple(program):
+    """What Debian calls it in names of folders and tools, "x86_64-linux-gnu"."""
+    return _machine(program)[2]
+
+
+def needed(file, system):
+    """The names of the libraries that a file is linked to, without those that `system` matches."""
+    return [name for name in re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", file)) if not system.match(name)]
+
+
+def libraries(files, system, root=HERE):
+    """The files of all libraries that programs need, and that these need, by name."""
+    folders = [root / top / triple(files[0]) for top in ("usr/lib", "lib")]
+    found, waiting = {}, list(files)
     while waiting:
-        for name in needed(waiting.pop()):
+        for name in needed(waiting.pop(), system):
             if name in found:
                 continue
-            path = next((folder / name for folder in searched if (folder / name).exists()), None)
+            path = next((folder / name for folder in folders if (folder / name).exists()), None)
             if path is None:
-                raise Problem(f"library {name}: it is in none of {', '.join(map(str, searched))}; name its folder with --libraries")
+                raise Problem(f"library {name}: it is in none of {', '.join(map(str, folders))}; build against Debian's libraries, or name --root")
             found[name] = path.resolve()
             waiting.append(found[name])
     return dict(sorted(found.items()))
 
 
-def licences(paths, triple):
+def owner(path, root=HERE):
+    """The package that has a library. Since /lib is /usr/lib, dpkg may know it by either name."""
+    inside = "/" + str(path.relative_to(root))
+    for name in (inside, inside.removeprefix("/usr")):
+        said = subprocess.run(["dpkg-query", f"--admindir={root / 'var/lib/dpkg'}", "-S", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              check=False)
+        if said.returncode == 0:
+            return said.stdout.partition(":")[0]
+    raise Problem(f"library {path}: no installed package has it; build against Debian's libraries")
+
+
+def licences(paths, root=HERE):
     """The files with the licences of libraries, by the Debian packages that these are from."""
-    said = run("dpkg-query", "--search", *(f"*/{triple}/*{path.name}" for path in paths))
-    packages = {line.rpartition("/")[2]: re.split("[:,]", line)[0] for line in said.splitlines()}
-    found = {packages[path.name]: DOCUMENTS / packages[path.name] / "copyright" for path in paths}
+    found = {package: root / "usr/share/doc" / package / "copyright" for package in {owner(path, root) for path in paths}}
     for package, file in found.items():
         if not file.exists():
             raise Problem(f"licence of {package}: there is no {file}; install that package with its documents")
     return dict(sorted(found.items()))
 
 
-def moved(file, triple, rpath, folder):
-    """The bytes of a file without symbols, and with the place of its libraries."""
+def stripped(file, folder):
+    """A copy without symbols."""
     copy = pathlib.Path(folder) / file.name
     shutil.copyfile(file, copy)
-    run(f"{triple}-strip", "--strip-unneeded", str(copy))
-    run("patchelf", "--force-rpath", "--set-rpath", rpath, str(copy))
+    run(f"{triple(file)}-strip", "--strip-unneeded", copy)
+    return copy
+
+
+def moved(file, place, lib, folder):
+    """The bytes of a file without symbols that lies at `place` of a package and has its libraries in the folder `lib` there."""
+    copy = stripped(file, folder)
+    below = os.path.relpath(lib, os.path.dirname(place))
+    run("patchelf", "--force-rpath", "--set-rpath", "$ORIGIN" if below == "." else f"$ORIGIN/{below}", copy)
     return copy.read_bytes()
 
 
-def carried(program, folders=()):
-    triple = machine(program)[1]
-    found = libraries(program, folders)
+def plugin(program):
+    """The plug-in of MPI that a program finds, in a list; it may lack one."""
+    places = (program.parent / PLUGIN, program.parent.parent / "lib" / PLUGIN)
+    return [path for path in places if path.is_file()][:1]
+
+
+def carried(files, system=C_LIBRARY, root=HERE, lib="lib", licence_folder="licenses"):
+    """files: {place in the package: a program or library}, of one machine. Their libraries, and the plug-in of those that find one, come into `lib`."""
+    found = libraries(list(files.values()), system, root)
+    plugins = [path for file in files.values() for path in plugin(file)][:1]
+    placed = {**files, **{f"{lib}/{name}": path for name, path in found.items()}, **{f"{lib}/{path.name}": path for path in plugins}}
     with tempfile.TemporaryDirectory() as folder:
-        files = {"bin/foretoken": moved(program, triple, "$ORIGIN/../lib", folder)}
-        files.update((f"lib/{name}", moved(path, triple, "$ORIGIN", folder)) for name, path in found.items())
-    files.update((f"licenses/{package}", file.read_bytes()) for package, file in licences(found.values(), triple).items())
-    return files
+        ready = {place: moved(file, place, lib, folder) for place, file in placed.items()}
+    ready.update((f"{licence_folder}/{package}", file.read_bytes()) for package, file in licences(found.values(), root).items())
+    return ready
 
 
 def interpreter(program):
     """The path of the system's loader that the program asks for."""
-    return re.search(r"program interpreter: (.*)\]", run("readelf", "-l", str(program))).group(1)
+    return re.search(r"program interpreter: (.*)\]", run("readelf", "-l", program)).group(1)
 
 
-def least_glibc(program, folders=()):
-    """The oldest version of glibc that has all that the program and its libraries need, "2.34"."""
-    versions = {tuple(map(int, version.split("."))) for file in (program, *libraries(program, folders).values())
-                for version in re.findall(r"Name: GLIBC_([\d.]+)", run("readelf", "--version-info", str(file)))}
-    return ".".join(map(str, max(versions)))
+def least_glibc(files, system=C_LIBRARY, root=HERE):
+    """The oldest version of glibc that has all that programs and their libraries need, (2, 34)."""
+    return max(tuple(map(int, version.split("."))) for file in (*files, *libraries(files, system, root).values())
+               for version in re.findall(r"Name: GLIBC_([\d.]+)", run("readelf", "--version-info", file)))

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the packages of npm: foretoken (client, command and bundled models), and @foretoken/linux-x64 or the like (the program and its libraries).
 
-usage: npm_packages.py TREE FOLDER [--libraries FOLDER]...
+usage: npm_packages.py TREE FOLDER [--root FOLDER]
 
 TREE is a build folder, or what `cmake --install` made. Prints the paths of the two files in FOLDER, the main one first. The platform is that of TREE's
 program; each of the platforms that the main package names is packed from a tree of its own. Equal input gives equal bytes; SOURCE_DATE_EPOCH sets
-the times of files. --libraries names a folder with libraries that the program needs, where they are not Debian's.
+the times of files. --root names the folder of the Debian system whose libraries the program is linked to, where it is not this one.
 """
 import argparse
 import gzip
@@ -40,12 +40,12 @@ def main_package(models):
     return about, {**files, "package.json": as_json(about), "LICENSE": (ROOT / "LICENSE").read_bytes()}
 
 
-def platform_package(program, folders):
-    cpu = native_program.machine(program)[0]
+def platform_package(program, root):
+    cpu, glibc = native_program.npm_name(program), native_program.least_glibc([program], root=root)
     about = {"name": f"@foretoken/linux-{cpu}", "version": version(), "description": f"The program foretoken for linux-{cpu}", "license": "Apache-2.0",
              "os": ["linux"], "cpu": [cpu], "libc": ["glibc"], "preferUnplugged": True,
-             "foretoken": {"glibc": native_program.least_glibc(program, folders), "interpreter": native_program.interpreter(program)}}
-    return about, {**native_program.carried(program, folders), "package.json": as_json(about), "LICENSE": (ROOT / "LICENSE").read_bytes(),
+             "foretoken": {"glibc": ".".join(map(str, glibc)), "interpreter": native_program.interpreter(program)}}
+    return about, {**native_program.carried({"bin/foretoken": program}, root=root), "package.json": as_json(about), "LICENSE": (ROOT / "LICENSE").read_bytes(),
                    "README.md": README.format(platform=f"linux-{cpu}").encode()}
 
 
@@ -78,11 +78,11 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
     parser.add_argument("tree", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--libraries", type=pathlib.Path, action="append", default=[])
+    parser.add_argument("--root", type=pathlib.Path, default=native_program.HERE)
     given = parser.parse_args()
     try:
         program, models = program_and_models(given.tree)
-        packages = [main_package(models), platform_package(program, given.libraries)]
+        packages = [main_package(models), platform_package(program, given.root.resolve())]
     except native_program.Problem as problem:
         print(f"npm_packages: {problem}", file=sys.stderr)
         return 1

@@ -21,6 +21,7 @@
 #include "foretoken/ranks.h"
 #include "foretoken/result.h"
 #include "server/engine_meter.h"
+#include "server/input_end.h"
 #include "server/net/client_address.h"
 #include "server/net/http.h"
 #include "server/response_store.h"
@@ -41,20 +42,15 @@ constexpr std::chrono::seconds kGrace{30}, kShortGrace{1};
 constexpr std::chrono::milliseconds kRankPoll{50};
 
 // Turns signals into bytes of a pipe while it lives. The third signal has its default effect. The
-// end of the standard input, if it is asked for, stands for the first signal.
+// end of the standard input, if it is watched, stands for the first signal.
 class Signals {
  public:
-  explicit Signals(bool with_input) {
+  explicit Signals(InputEnd* input) : input_(input) {
     if (pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
     write_end = pipe_[1];
-    awaited_[0].fd = pipe_[0];
-    if (with_input) awaited_[1].fd = STDIN_FILENO;
+    if (input_ != nullptr) input_->SetTell([] { Write(kInput); });
     struct sigaction action = {};
-    action.sa_handler = [](int) {
-      const int saved = errno;
-      [[maybe_unused]] const auto n = write(write_end, "s", 1);
-      errno = saved;
-    };
+    action.sa_handler = [](int) { Write(kSignal); };
     action.sa_flags = SA_RESTART;
     for (std::size_t i = 0; i < kSignals.size(); ++i) {
       sigaction(kSignals[i], &action, &before_[i]);
@@ -63,6 +59,7 @@ class Signals {
     }
   }
   ~Signals() {
+    if (input_ != nullptr) input_->SetTell({});
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
     for (const int end : pipe_)
       if (end >= 0) close(end);
@@ -73,13 +70,14 @@ class Signals {
   // Waits for the next one; -1 ms: without a limit.
   bool Await(int ms) {
     while (true) {
-      const int ready = poll(awaited_.data(), awaited_.size(), ms);
+      pollfd awaited = {.fd = pipe_[0], .events = POLLIN, .revents = 0};  // poll() passes over -1
+      const int ready = poll(&awaited, 1, ms);
       if (ready < 0 && errno == EINTR) continue;
       if (ready <= 0) return false;
       char byte = 0;
-      if (read(pipe_[0], &byte, 1) != 1 && !InputEnded()) continue;
-      awaited_[1].fd = -1;  // no second signal
-      return true;
+      if (read(pipe_[0], &byte, 1) != 1) continue;
+      const bool first = !std::exchange(came_, true);
+      if (first || byte == kSignal) return true;  // the end of the input is no second signal
     }
   }
   static void LetSystemHandle() {
@@ -87,18 +85,19 @@ class Signals {
   }
 
  private:
-  // Nobody wants what there is to read.
-  bool InputEnded() const {
-    std::array<char, 4096> unwanted = {};
-    return awaited_[1].revents != 0 && read(STDIN_FILENO, unwanted.data(), unwanted.size()) <= 0;
+  static constexpr char kSignal = 's', kInput = 'i';
+
+  static void Write(char byte) {
+    const int saved = errno;
+    [[maybe_unused]] const auto n = write(write_end, &byte, 1);
+    errno = saved;
   }
 
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
   static inline volatile int write_end = -1;
+  InputEnd* const input_;
   std::array<int, 2> pipe_ = {-1, -1};
-  // The pipe and the standard input; poll() passes over -1.
-  std::array<pollfd, 2> awaited_ = {pollfd{.fd = -1, .events = POLLIN, .revents = 0},
-                                    pollfd{.fd = -1, .events = POLLIN, .revents = 0}};
+  bool came_ = false;  // one of them
   std::array<struct sigaction, 3> before_ = {};
 };
 
@@ -215,12 +214,12 @@ ServeOutcome Drain(Signals& signals, AsyncEngine& requests) {
   return ServeOutcome::kDrained;
 }
 
-Result<ServeOutcome> Listen(Service& service, RankGroup* ranks, ByteLedger& bytes,
+Result<ServeOutcome> Listen(Service& service, RankGroup* ranks, ByteLedger& bytes, InputEnd* input,
                             const std::function<void(int port)>& on_listening) {
   FORETOKEN_TRY(const int connections, MaxConnections());
   Router router(service);
   HttpServer http(HttpOptionsOf(service.options, connections), router, bytes, service.overload);
-  Signals signals(service.options.exit_with_stdin);
+  Signals signals(input);
   FORETOKEN_TRY(const int port, http.Bind());
   std::thread listener([&http] { http.Listen(); });
   const Status told = CatchNoMemory("server", [&]() -> Status {
@@ -251,7 +250,7 @@ bool IsOpenToAll(const ServerOptions& options) {
 }
 
 Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& engine_options,
-                           const ServerOptions& options,
+                           const ServerOptions& options, InputEnd* input,
                            const std::function<void(int port)>& on_listening) {
   ReturnLargeBuffers();
   ByteLedger bytes;  // before all objects that hold bytes
@@ -294,7 +293,7 @@ Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine, const EngineOptions& 
                   .slot_folder = engine_options.slot_folder,
                   .slot_in_work = slot_in_work};
   FORETOKEN_TRY(const ServeOutcome outcome,
-                Listen(service, engine_options.ranks.get(), bytes, on_listening));
+                Listen(service, engine_options.ranks.get(), bytes, input, on_listening));
   next_turns.Stop();
   const std::unique_ptr<Engine> closed = requests->Close();
   if (const Status kept = closed->KeepCache(); !kept && !meter.told_cache_file())

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "foretoken/engine.h"
+#include "server/input_end.h"
 
 namespace foretoken::server {
 
@@ -40,9 +41,8 @@ struct ServerOptions {
   // The model's names in requests; replies use the first one. The file's name, with .gguf and
   // without, works too; if no name is given, the one without is the first.
   std::vector<std::string> model_names;
-  bool any_model = false;        // requests may name any model
-  ChatOptions chat_format;       // how messages are written; requests add tools and variables
-  bool exit_with_stdin = false;  // the end of the standard input is a signal to end
+  bool any_model = false;   // requests may name any model
+  ChatOptions chat_format;  // how messages are written; requests add tools and variables
   bool log_requests = true;
   bool log_prompts = false;
 };
@@ -52,14 +52,14 @@ enum class ServeOutcome { kDrained, kStopped };
 // The server listens on a network, and whoever reaches it there may use it.
 bool IsOpenToAll(const ServerOptions& options);
 
-// Serves until SIGTERM, SIGINT, SIGHUP or (exit_with_stdin) the end of the standard input, then answers what it has accepted and refuses the rest
+// Serves until SIGTERM, SIGINT, SIGHUP or the end of the standard input, then answers what it has accepted and refuses the rest
 // (kDrained); a second signal cancels what runs (kStopped). Handles these signals while it runs,
 // except a SIGHUP that was ignored (nohup). `engine_options` are those of the engine. on_listening
-// gets the port. Errors: kIo: the address cannot be used, or the trace is not whole
+// gets the port. input: where it is null, the standard input does not matter. Errors: kIo: the address cannot be used, or the trace is not whole
 // (Engine::RecordStatus); kRankLost; kTooLarge: the model leaves too little memory; kNoMemory.
 [[nodiscard]] Result<ServeOutcome> Serve(std::unique_ptr<Engine> engine,
                                          const EngineOptions& engine_options,
-                                         const ServerOptions& options,
+                                         const ServerOptions& options, InputEnd* input,
                                          const std::function<void(int port)>& on_listening);
 
 }  // namespace foretoken::server

@@ -16,13 +16,15 @@ namespace {
 
 constexpr std::string_view kPrefix = "FORETOKEN_";
 
-// Variables besides those of SpeculativeKeys(): of the programs, then of deploy/, tools/ and
-// tests/.
+// Variables besides those of SpeculativeKeys(): of the programs, then of the packages for Python and
+// Node, of deploy/, tools/ and tests/.
 constexpr auto kVariables = std::to_array<std::string_view>({
     "FORETOKEN_API_KEY",
     "FORETOKEN_ISA",
     "FORETOKEN_MODELS",
     "FORETOKEN_THREADS",
+    "FORETOKEN_LIBRARY",
+    "FORETOKEN_PROGRAM",
     "FORETOKEN_FLAGS",
     "FORETOKEN_JOBS",
     "FORETOKEN_NODE_MODULES",

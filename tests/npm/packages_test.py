@@ -70,7 +70,7 @@ def main():
     if missing:
         print(f"skipped: there is no {', '.join(missing)}")
         return 77
-    build = pathlib.Path(sys.argv[1])
+    build = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="foretoken_npm_") as name:
         folder = pathlib.Path(name)
         paths = packed_twice(build, folder)

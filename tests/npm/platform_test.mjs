@@ -49,7 +49,7 @@ test('the command says it on one line, and ends with 1', async () => {
     writeFileSync(path.join(other, 'package.json'), JSON.stringify({ name: `@foretoken/${here}`, version: '0.0.1' }));
     assert.match((await run('node', [launcher, 'version'])).errors, /its version is 0\.0\.1, not/);
     const named = await run('node', [launcher, 'version'], { env: { ...process.env, FORETOKEN_PROGRAM: process.env.BUILT_PROGRAM } });
-    assert.equal(named.code, 0, named.errors);
+    assert.deepEqual([named.code, named.errors], [0, '']);
     const wrong = await run('node', [launcher, 'version'], { env: { ...process.env, FORETOKEN_PROGRAM: '/no/such/program' } });
     assert.equal(wrong.code, 1);
     assert.match(wrong.errors, /^foretoken: program \/no\/such\/program: .*ENOENT/);

@@ -86,10 +86,14 @@ class BareSystem:
         shutil.copy(path, self.root / folder.lstrip("/"))
         return f"{folder}/{pathlib.Path(path).name}"
 
+    def attempt(self, *command):
+        """A command in the system, and how it ended."""
+        return subprocess.run(["unshare", "--mount", "sh", "-c", IN_ROOT, str(self.root), *map(str, command)], env=ENVIRONMENT, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=SECONDS, check=False)
+
     def run(self, *command):
         """Standard output of a command in the system, which must succeed."""
-        done = subprocess.run(["unshare", "--mount", "sh", "-c", IN_ROOT, str(self.root), *map(str, command)], env=ENVIRONMENT, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=SECONDS, check=False)
+        done = self.attempt(*command)
         if done.returncode != 0:
             raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout

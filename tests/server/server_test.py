@@ -4,6 +4,7 @@
 
 usage: server_test.py FORETOKEN MODELS
 """
+import contextlib
 import json
 import os
 import re
@@ -708,6 +709,22 @@ class OwnServers(unittest.TestCase):
         flags = ("--port", "0", "--exit-with-stdin")
         result = subprocess.run([PROGRAM, "serve", *PAIR, *flags], input="", capture_output=True, text=True, timeout=SECONDS, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_its_input_may_end_while_it_loads(self):
+        read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write_end, bytes(4096))
+        os.set_blocking(write_end, True)
+        # The pipe is full and nobody reads it: the line about the key, which comes before it listens, is never written.
+        command = [PROGRAM, "serve", *PAIR, "--port", "0", "--api-key", "k", "--exit-with-stdin"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=write_end)
+        self.addCleanup(lambda: (process.kill(), process.wait(), os.close(read_end), os.close(write_end)))
+        process.stdin.close()
+        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertEqual(process.stdout.read(), b"")
+        process.stdout.close()
 
     def test_an_input_that_is_not_asked_for_may_end(self):
         server = self.serve(stdin=subprocess.PIPE)

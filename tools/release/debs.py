@@ -28,7 +28,7 @@ def check(packages):
         raise RuntimeError(f"packages: lintian found faults; mend packaging/debian\n{said.stdout}")
 
 
-def build(built, version, epoch, folder):
+def build(built, version, epoch, folder, _root):
     """The packages of the build in `built`, in `folder`."""
     for tool in ("dh", "dh_python3", "lintian"):
         if not shutil.which(tool):

@@ -30,7 +30,7 @@ def dependencies(package):
     return [one.split()[0] for one in said.split(",")]
 
 
-def build(_built, version, epoch, folder):
+def build(_built, version, epoch, folder, _root):
     """foretoken-VERSION-root.tar.gz in `folder`."""
     if not shutil.which("mmdebstrap"):
         raise RuntimeError("image: there is no mmdebstrap; install it, or name the other parts")

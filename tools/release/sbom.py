@@ -10,6 +10,7 @@ import uuid
 
 import debian
 import debs
+import native_program
 
 GROUPS = ("build", "mpi")
 
@@ -26,10 +27,10 @@ def named_packages():
     return [row[0] for row in rows if len(row) > 1 and row[1] in GROUPS]
 
 
-def build(built, version, epoch, folder):
+def build(built, version, epoch, folder, _root):
     """foretoken-VERSION.cdx.json in `folder`."""
-    loaded = {path for name in ("foretoken", "src/capi/libforetoken.so.1") for path in debian.libraries(built / name).values()}
-    run = debian.installed(*sorted({debian.owner(path) for path in loaded}))
+    loaded = native_program.libraries([built / "foretoken", built / "src/capi/libforetoken.so.1"], native_program.NONE)
+    run = debian.installed(*sorted({native_program.owner(path) for path in loaded.values()}))
     components = [component(package, "run") for package in run]
     components += [component(package, "build") for package in debian.installed(*named_packages())]
     program = {"type": "application", "name": "foretoken", "version": version, "bom-ref": "foretoken", "licenses": [{"license": {"id": "Apache-2.0"}}]}

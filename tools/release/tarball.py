@@ -3,18 +3,18 @@
 
 Contract: it carries the loader, the C library and all else that the program loads, as Debian built them, and bin/foretoken starts the program by that
 loader. The system's own libraries are not used. Equal input gives equal bytes. The program finds its models beside the loader, which
-the kernel takes for the program (/proc/self/exe): share/foretoken lies beside lib.
+the kernel takes for the program (/proc/self/exe): share/foretoken lies beside lib. The processor family is that of the build's program, and `root` the
+Debian system whose libraries that is linked to.
 """
 import gzip
 import io
 import pathlib
-import platform
 import shutil
 import subprocess
 import tarfile
 import tempfile
 
-import debian
+import native_program
 
 LAUNCHER = """#!/bin/sh
 # Starts foretoken with the loader and the libraries that lie beside it, so that the system's own do not matter.
@@ -25,18 +25,18 @@ exec "$here/lib/{loader}" --argv0 foretoken --library-path "$here/lib" "$here/li
 SHARED = ("bash-completion", "fish", "foretoken/models", "man", "zsh")
 
 
-def stage(built, work):
+def stage(built, work, root):
     """The files of the tarball in the folder `work`."""
     installed = work.parent / "installed"
     subprocess.run(["cmake", "--install", str(built), "--prefix", str(installed)], check=True, stdout=subprocess.DEVNULL)
     (work / "lib").mkdir(parents=True)
     (work / "bin").mkdir()
-    program = work / "lib/foretoken"
-    subprocess.run(["strip", "-o", str(program), str(installed / "bin/foretoken")], check=True)
-    found = debian.libraries(program)
+    program = native_program.stripped(installed / "bin/foretoken", work / "lib")
+    program.chmod(0o755)
+    found = native_program.libraries([program], native_program.NONE, root)
     for name, path in found.items():
         shutil.copy(path, work / "lib" / name)
-    loader = next(name for name in found if name.startswith("ld-"))
+    loader = pathlib.Path(native_program.interpreter(program)).name
     (work / "lib" / loader).chmod(0o755)
     (work / "bin/foretoken").write_text(LAUNCHER.format(loader=loader))
     (work / "bin/foretoken").chmod(0o755)
@@ -45,8 +45,8 @@ def stage(built, work):
     licences = work / "share/doc/foretoken/licences"
     licences.mkdir(parents=True)
     shutil.copy(installed / "share/doc/foretoken/LICENSE", licences / "foretoken")
-    for package in sorted({debian.owner(path) for path in found.values()}):
-        shutil.copy(f"/usr/share/doc/{package}/copyright", licences / package)
+    for package, path in native_program.licences(found.values(), root).items():
+        shutil.copy(path, licences / package)
 
 
 def pack(work, epoch):
@@ -63,12 +63,12 @@ def pack(work, epoch):
     return packed.getvalue()
 
 
-def build(built, version, epoch, folder):
+def build(built, version, epoch, folder, root):
     """foretoken-VERSION-linux-PROCESSOR.tar.gz in `folder`."""
-    name = f"foretoken-{version}-linux-{platform.machine()}"
+    name = f"foretoken-{version}-linux-{native_program.linux_name(built / 'foretoken')}"
     with tempfile.TemporaryDirectory() as temporary:
         work = pathlib.Path(temporary) / name
-        stage(built, work)
+        stage(built, work, root)
         path = folder / f"{name}.tar.gz"
         path.write_bytes(gzip.compress(pack(work, epoch), 9, mtime=0))
     return [path]

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "cli/verb.h"
 #include "cli/verb_flags.h"
 #include "foretoken/engine.h"
+#include "server/input_end.h"
 #include "server/server.h"
 
 namespace foretoken::cli {
@@ -29,14 +31,21 @@ std::string Address(const std::string& host, int port) {
 }
 
 // A closed descriptor would become that of a file which is opened later.
-Status CheckInput(const server::ServerOptions& options) {
-  if (!options.exit_with_stdin || fcntl(STDIN_FILENO, F_GETFD) >= 0) return {};
+Status CheckInput(const ServeSettings& settings) {
+  if (!settings.exit_with_stdin || fcntl(STDIN_FILENO, F_GETFD) >= 0) return {};
   return Fail(ErrorCode::kInvalidArgument,
               "--exit-with-stdin: standard input is closed; give it a pipe, or leave the flag out");
 }
 
+// Until the server listens there is nothing to answer, so the end of the input ends the program.
+std::unique_ptr<server::InputEnd> WatchInput(const ServeSettings& settings) {
+  if (!settings.exit_with_stdin) return nullptr;
+  return std::make_unique<server::InputEnd>([] { std::_Exit(kDone); });
+}
+
 Result<int> Serve(ServeSettings& settings) {
-  FORETOKEN_CHECK_OK(CheckInput(settings.server));
+  FORETOKEN_CHECK_OK(CheckInput(settings));
+  const std::unique_ptr<server::InputEnd> input = WatchInput(settings);
   const EngineOptions& options = settings.generate.engine;
   FORETOKEN_TRY(std::unique_ptr<Engine> engine,
                 OpenEngine(options, settings.generate.quiet, true, true));
@@ -54,11 +63,12 @@ Result<int> Serve(ServeSettings& settings) {
   ReportIdleSettings(settings.generate, engine->UseForAny());
   Output output;
   const std::string model = FileName(engine->summary().target.path);
-  FORETOKEN_TRY(const server::ServeOutcome outcome,
-                server::Serve(std::move(engine), options, settings.server, [&](int port) {
-                  output.Write(fmt::format("foretoken: {} at {}\n", model,
-                                           Address(settings.server.host, port)));
-                }));
+  FORETOKEN_TRY(
+      const server::ServeOutcome outcome,
+      server::Serve(std::move(engine), options, settings.server, input.get(), [&](int port) {
+        output.Write(
+            fmt::format("foretoken: {} at {}\n", model, Address(settings.server.host, port)));
+      }));
   return outcome == server::ServeOutcome::kDrained ? kDone : kInterrupted;
 }
 

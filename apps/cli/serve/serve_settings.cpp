@@ -248,7 +248,7 @@ settings::FlagGroup LimitFlags(ServeSettings& settings) {
                "",
                "end as after SIGTERM when standard input ends: a program that holds the other end "
                "of a pipe takes the server along, however it ends",
-               StoreTrue(server.exit_with_stdin)},
+               StoreTrue(settings.exit_with_stdin)},
           }};
 }
 

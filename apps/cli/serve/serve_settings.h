@@ -12,6 +12,7 @@ struct ServeSettings {
   settings::GenerateSettings generate;  // its engine
   server::ServerOptions server;
   bool key_on_command_line = false;
+  bool exit_with_stdin = false;  // the end of the standard input is a signal to end
 };
 
 // The flags write into `settings`, which must live as long as the FlagSet.

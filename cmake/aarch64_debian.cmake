@@ -1,0 +1,15 @@
+# Toolchain file for whole programs for 64-bit ARM: Debian's cross compiler, and the libraries of the Debian system for ARM in the folder
+# FORETOKEN_ARM_ROOT, which tools/release/arm_root.py makes (preset `aarch64-release`). Programs run under qemu-aarch64 (qemu-user).
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES FORETOKEN_ARM_ROOT)
+set(CMAKE_SYSROOT ${FORETOKEN_ARM_ROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+foreach(kind LIBRARY INCLUDE PACKAGE)
+  set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
+endforeach()
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${FORETOKEN_ARM_ROOT})
+set(ENV{PKG_CONFIG_LIBDIR} ${FORETOKEN_ARM_ROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${FORETOKEN_ARM_ROOT}/usr/share/pkgconfig)
+set(CMAKE_CROSSCOMPILING_EMULATOR "qemu-aarch64;-cpu;neoverse-n1;-L;${FORETOKEN_ARM_ROOT}")
