@@ -20,7 +20,7 @@
 #include "foretoken/speculative_config.h"
 #include "kernels/dispatch.h"
 #include "loader/drafts/draft_files.h"
-#include "loader/drafts/own_parts.h"
+#include "loader/drafts/caller_parts.h"
 #include "loader/load_model.h"
 #include "loader/model_part.h"
 #include "text/tokenizer/unicode.h"
