@@ -14,7 +14,7 @@
 #include "foretoken/engine.h"
 #include "foretoken/speculative_decoder.h"
 #include "foretoken/verifier.h"
-#include "lossless/engines_testing.h"
+#include "fixtures/engines_testing.h"
 
 namespace {
 std::atomic<std::size_t> n_allocations = 0;

@@ -13,7 +13,7 @@
 #include "foretoken/catalogue.h"
 #include "foretoken/engine.h"
 #include "kernels/dispatch.h"
-#include "lossless/engines_testing.h"
+#include "fixtures/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -18,7 +18,7 @@
 #include "foretoken/tools/model_file.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
-#include "lossless/engines_testing.h"
+#include "fixtures/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -15,7 +15,7 @@
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/quantize.h"
-#include "lossless/engines_testing.h"
+#include "fixtures/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "foretoken/engine.h"
-#include "lossless/engines_testing.h"
+#include "fixtures/engines_testing.h"
 
 namespace foretoken {
 namespace {

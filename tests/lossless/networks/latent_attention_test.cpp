@@ -6,7 +6,7 @@
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
-#include "lossless/engines_testing.h"
+#include "fixtures/engines_testing.h"
 
 namespace foretoken {
 namespace {
