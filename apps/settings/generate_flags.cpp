@@ -361,10 +361,10 @@ std::vector<Flag> NumberFlags(SamplingParameters& sampling) {
   std::vector<Flag> flags;
   for (const SamplingKey& key : SamplingKeys()) {
     Flag& flag = flags.emplace_back();
-    flag.names = {std::string(key.flag)};
-    if (!key.other_flag.empty()) flag.names.emplace_back(key.other_flag);
-    flag.value = key.value;
-    flag.help = key.help;
+    flag.names = {std::string(key.flag.name)};
+    if (!key.flag.other_name.empty()) flag.names.emplace_back(key.flag.other_name);
+    flag.value = key.flag.value;
+    flag.help = key.flag.help;
     flag.set = key.Visit(sampling, [&](auto& number) { return StoreSampling(key.name, number); });
   }
   return flags;

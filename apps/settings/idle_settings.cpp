@@ -36,7 +36,7 @@ std::string OfDrawnDrafts(const GenerateSettings& settings, const SpeculativeUse
 // "--dry-multiplier is 0", if it has its default, which turns it off.
 std::string WhyOff(const SamplingKey& key, const SamplingParameters& sampling) {
   const double value = key.Of(sampling);
-  return value == key.Of(SamplingParameters()) ? fmt::format("{} is {}", key.flag, value) : "";
+  return value == key.Of(SamplingParameters()) ? fmt::format("{} is {}", key.flag.name, value) : "";
 }
 std::string OfDraws(const GenerateSettings&, const SpeculativeUse& use) {
   return use.sampled || use.sampled_drafts ? "" : kGreedy;
@@ -113,7 +113,7 @@ std::vector<IdleSetting> IdleSettings(const GenerateSettings& settings, const Sp
   };
   add_others(kDraftingFlags);
   for (const SamplingKey& key : SamplingKeys())
-    add(std::string(key.flag), WhyIdle(key, settings, use));
+    add(std::string(key.flag.name), WhyIdle(key, settings, use));
   add_others(kTextFlags);
   return idle;
 }

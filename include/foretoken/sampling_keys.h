@@ -20,26 +20,35 @@ struct NumberRange {
 };
 
 struct SamplingKey {
+  struct Ranges {
+    NumberRange
+        all;  // what SamplingParameters::Validate accepts; an infinite end: all finite numbers
+    // What flags and fields of requests accept, where that is less. Fields have the range of flags if
+    // they have none.
+    std::optional<NumberRange> flags = {}, fields = {};
+  };
+  struct Flag {
+    std::string_view name, value, help;  // "--min-p", "P", ...
+    std::string_view other_name = {};
+  };
+  struct Field {
+    std::string_view name;
+    const char* about;  // a line of Markdown
+    std::string_view other_name = {};
+  };
+
   std::string_view name;    // its key in the C interface: "dry_window". It ends with a NUL.
   std::string_view member;  // of SamplingParameters: "dry.window"
-  // Where the number is.
-  std::variant<int*, float*> (*find)(SamplingParameters& sampling);
-  // What SamplingParameters::Validate accepts. An end that is infinite stands for all finite numbers.
-  NumberRange range;
+  std::variant<int*, float*> (*find)(SamplingParameters& sampling);  // where the number is
+  Ranges ranges;
   std::string_view advice;  // "0 to 1": the end of an error about the range
-  // What flags and the fields of requests accept, where that is less. Fields have the range of flags if they have none.
-  std::optional<NumberRange> in_flags = {}, in_fields = {};
-
-  std::string_view flag, other_flag = {};
-  std::string_view value;  // the word for the flag's value: "P"
-  std::string_view help;   // of the flag
-  std::string_view field, other_field = {};
-  const char* about;  // the field, in a line of Markdown
+  Flag flag;
+  Field field;
   // The number without which this one has no effect: one that stands at its default, or "temperature" at 0.
   std::string_view needs = {};
 
-  constexpr NumberRange flag_range() const { return in_flags.value_or(range); }
-  constexpr NumberRange field_range() const { return in_fields.value_or(flag_range()); }
+  constexpr NumberRange flag_range() const { return ranges.flags.value_or(ranges.all); }
+  constexpr NumberRange field_range() const { return ranges.fields.value_or(flag_range()); }
   // What `use` makes of the number.
   auto Visit(SamplingParameters& sampling, const auto& use) const {
     return std::visit([&](auto* number) { return use(*number); }, find(sampling));
@@ -66,184 +75,118 @@ std::variant<int*, float*> Find(SamplingParameters& sampling) {
 inline constexpr double kAny = std::numeric_limits<double>::infinity();
 inline constexpr double kMostInt = std::numeric_limits<int>::max();
 inline constexpr double kMostTokens = 1 << 24;  // keeps numbers sane
-inline constexpr NumberRange kShare = {0, 1};
+inline constexpr double kBelowOne = 1.0f - std::numeric_limits<float>::epsilon() / 2;
+inline constexpr double kAboveZero = std::numeric_limits<float>::denorm_min();
+inline constexpr SamplingKey::Ranges kShare = {{0, 1}};
+inline constexpr SamplingKey::Ranges kWindow = {{-1, kMostInt}, NumberRange{-1, kMostTokens}};
+inline constexpr SamplingKey::Ranges kPenalty = {
+    {-kAny, kAny}, NumberRange{-100, 100}, NumberRange{-2, 2}};
+
+inline constexpr std::string_view kDraws = "temperature",
+                                  kDry = "dry_multiplier";  // SamplingKey::needs
+
+// The row of a member. Those of `dry` have two names.
+template <auto Member>
+constexpr SamplingKey Row(std::string_view name, SamplingKey::Ranges ranges,
+                          std::string_view advice, SamplingKey::Flag flag, SamplingKey::Field field,
+                          std::string_view needs = {}, std::string_view member = {}) {
+  return {name, member.empty() ? name : member, Find<Member>, ranges, advice, flag, field, needs};
+}
+
+using S = SamplingParameters;
+using D = DryPenalty;
 
 // In the order in which help and errors name them.
 inline constexpr SamplingKey kRows[] = {
-    {.name = "temperature",
-     .member = "temperature",
-     .find = Find<&SamplingParameters::temperature>,
-     .range = {0, 2},
-     .advice = "0 to 2",
-     .flag = "--temp",
-     .other_flag = "--temperature",
-     .value = "T",
-     .help = "temperature, 0 to 2; 0 always takes the most probable token; default 0.8",
-     .field = "temperature",
-     .other_field = "temp",
-     .about =
-         "1 draws as the model says, less makes likely tokens likelier, 0 takes the likeliest"},
-    {.name = "top_k",
-     .member = "top_k",
-     .find = Find<&SamplingParameters::top_k>,
-     .range = {-1, kMostInt},
-     .advice = "1 or more, or 0 to turn it off",
-     .in_flags = NumberRange{-1, kMostTokens},
-     .flag = "--top-k",
-     .value = "K",
-     .help = "keep only the K most probable tokens; default 0: all",
-     .field = "top_k",
-     .about = "keeps the k likeliest tokens; 0 and -1: all",
-     .needs = "temperature"},
-    {.name = "top_p",
-     .member = "top_p",
-     .find = Find<&SamplingParameters::top_p>,
-     .range = kShare,
-     .advice = "0 to 1",
-     .flag = "--top-p",
-     .value = "P",
-     .help = "keep only the most probable tokens whose probabilities add up to P; default 1: all",
-     .field = "top_p",
-     .about = "keeps the likeliest tokens that have this probability together",
-     .needs = "temperature"},
-    {.name = "min_p",
-     .member = "min_p",
-     .find = Find<&SamplingParameters::min_p>,
-     .range = kShare,
-     .advice = "0 to 1",
-     .flag = "--min-p",
-     .value = "P",
-     .help = "keep only tokens at least P times as probable as the best one; default 0: all",
-     .field = "min_p",
-     .about = "keeps tokens with at least this part of the likeliest one's probability",
-     .needs = "temperature"},
-    {.name = "typical_p",
-     .member = "typical_p",
-     .find = Find<&SamplingParameters::typical_p>,
-     .range = kShare,
-     .advice = "0 to 1",
-     .flag = "--typical-p",
-     .other_flag = "--typical",
-     .value = "P",
-     .help = "locally typical sampling: keep the typical tokens whose probabilities add up to P; "
-             "default 1: off",
-     .field = "typical_p",
-     .other_field = "typ_p",
-     .about = "keeps tokens whose surprise is near to the mean, with this probability together",
-     .needs = "temperature"},
-    {.name = "eta",
-     .member = "eta",
-     .find = Find<&SamplingParameters::eta>,
-     .range = {0, 1.0f - std::numeric_limits<float>::epsilon() / 2},
-     .advice = "0 to below 1, or 0 to turn it off",
-     .in_flags = NumberRange{0, 0.999999},
-     .flag = "--eta",
-     .value = "E",
-     .help = "drop tokens less probable than E and than sqrt(E) * exp(-entropy); default 0: off",
-     .field = "eta",
-     .about = "drops tokens below a threshold that falls with the entropy (eta sampling)",
-     .needs = "temperature"},
-    {.name = "repetition_penalty",
-     .member = "repetition_penalty",
-     .find = Find<&SamplingParameters::repetition_penalty>,
-     .range = {std::numeric_limits<float>::denorm_min(), kAny},
-     .advice = "more than 0, or 1 to turn it off",
-     .in_flags = NumberRange{1e-3, 1e3},
-     .flag = "--repeat-penalty",
-     .value = "R",
-     .help = "above 1: tokens that occurred before become less probable; default 1: off",
-     .field = "repetition_penalty",
-     .other_field = "repeat_penalty",
-     .about = "divides the logits of tokens that the whole text has; as `repeat_penalty`, of the "
-              "last 64"},
-    {.name = "repetition_window",
-     .member = "repetition_window",
-     .find = Find<&SamplingParameters::repetition_window>,
-     .range = {-1, kMostInt},
-     .advice = "0 or more, or -1 for the whole text",
-     .in_flags = NumberRange{-1, kMostTokens},
-     .flag = "--repeat-last-n",
-     .value = "N",
-     .help = "number of last tokens that --repeat-penalty looks at; default -1: all",
-     .field = "repeat_last_n",
-     .about = "the last tokens that the penalty for repetition counts; -1: the whole text; 0: no "
-              "penalty",
-     .needs = "repetition_penalty"},
-    {.name = "frequency_penalty",
-     .member = "frequency_penalty",
-     .find = Find<&SamplingParameters::frequency_penalty>,
-     .range = {-kAny, kAny},
-     .advice = "0 to turn it off",
-     .in_flags = NumberRange{-100, 100},
-     .in_fields = NumberRange{-2, 2},
-     .flag = "--frequency-penalty",
-     .value = "F",
-     .help = "subtracted from a token's logit for each time it occurred in the generated text; "
-             "default 0",
-     .field = "frequency_penalty",
-     .about = "is subtracted from a token's logit for each time it was generated"},
-    {.name = "presence_penalty",
-     .member = "presence_penalty",
-     .find = Find<&SamplingParameters::presence_penalty>,
-     .range = {-kAny, kAny},
-     .advice = "0 to turn it off",
-     .in_flags = NumberRange{-100, 100},
-     .in_fields = NumberRange{-2, 2},
-     .flag = "--presence-penalty",
-     .value = "F",
-     .help = "subtracted once from the logit of each token that occurred in the generated text; "
-             "default 0",
-     .field = "presence_penalty",
-     .about = "is subtracted once from the logit of each token that was generated"},
-    {.name = "dry_multiplier",
-     .member = "dry.multiplier",
-     .find = Find<&DryPenalty::multiplier>,
-     .range = {0, kAny},
-     .advice = "more than 0, or 0 to turn it off",
-     .in_flags = NumberRange{0, 100},
-     .flag = "--dry-multiplier",
-     .value = "M",
-     .help =
+    Row<&S::temperature>(
+        "temperature", {{0, 2}}, "0 to 2",
+        {"--temp", "T", "temperature, 0 to 2; 0 always takes the most probable token; default 0.8",
+         "--temperature"},
+        {"temperature",
+         "1 draws as the model says, less makes likely tokens likelier, 0 takes the likeliest",
+         "temp"}),
+    Row<&S::top_k>("top_k", kWindow, "1 or more, or 0 to turn it off",
+                   {"--top-k", "K", "keep only the K most probable tokens; default 0: all"},
+                   {"top_k", "keeps the k likeliest tokens; 0 and -1: all"}, kDraws),
+    Row<&S::top_p>(
+        "top_p", kShare, "0 to 1",
+        {"--top-p", "P",
+         "keep only the most probable tokens whose probabilities add up to P; default 1: all"},
+        {"top_p", "keeps the likeliest tokens that have this probability together"}, kDraws),
+    Row<&S::min_p>(
+        "min_p", kShare, "0 to 1",
+        {"--min-p", "P",
+         "keep only tokens at least P times as probable as the best one; default 0: all"},
+        {"min_p", "keeps tokens with at least this part of the likeliest one's probability"},
+        kDraws),
+    Row<&S::typical_p>(
+        "typical_p", kShare, "0 to 1",
+        {"--typical-p", "P",
+         "locally typical sampling: keep the typical tokens whose probabilities add up to P; "
+         "default 1: off",
+         "--typical"},
+        {"typical_p",
+         "keeps tokens whose surprise is near to the mean, with this probability together",
+         "typ_p"},
+        kDraws),
+    Row<&S::eta>(
+        "eta", {{0, kBelowOne}, NumberRange{0, 0.999999}}, "0 to below 1, or 0 to turn it off",
+        {"--eta", "E",
+         "drop tokens less probable than E and than sqrt(E) * exp(-entropy); default 0: off"},
+        {"eta", "drops tokens below a threshold that falls with the entropy (eta sampling)"},
+        kDraws),
+    Row<&S::repetition_penalty>(
+        "repetition_penalty", {{kAboveZero, kAny}, NumberRange{1e-3, 1e3}},
+        "more than 0, or 1 to turn it off",
+        {"--repeat-penalty", "R",
+         "above 1: tokens that occurred before become less probable; default 1: off"},
+        {"repetition_penalty",
+         "divides the logits of tokens that the whole text has; as `repeat_penalty`, of the last "
+         "64",
+         "repeat_penalty"}),
+    Row<&S::repetition_window>(
+        "repetition_window", kWindow, "0 or more, or -1 for the whole text",
+        {"--repeat-last-n", "N",
+         "number of last tokens that --repeat-penalty looks at; default -1: all"},
+        {"repeat_last_n",
+         "the last tokens that the penalty for repetition counts; -1: the whole text; 0: no "
+         "penalty"},
+        "repetition_penalty"),
+    Row<&S::frequency_penalty>(
+        "frequency_penalty", kPenalty, "0 to turn it off",
+        {"--frequency-penalty", "F",
+         "subtracted from a token's logit for each time it occurred in the generated text; default "
+         "0"},
+        {"frequency_penalty", "is subtracted from a token's logit for each time it was generated"}),
+    Row<&S::presence_penalty>(
+        "presence_penalty", kPenalty, "0 to turn it off",
+        {"--presence-penalty", "F",
+         "subtracted once from the logit of each token that occurred in the generated text; "
+         "default 0"},
+        {"presence_penalty", "is subtracted once from the logit of each token that was generated"}),
+    Row<&D::multiplier>(
+        "dry_multiplier", {{0, kAny}, NumberRange{0, 100}}, "more than 0, or 0 to turn it off",
+        {"--dry-multiplier", "M",
          "above 0: tokens that would make a repetition longer become less probable, the more the "
-         "longer it is already; default 0: off",
-     .field = "dry_multiplier",
-     .about = "how much DRY lowers tokens that would go on with a repetition; 0: off"},
-    {.name = "dry_base",
-     .member = "dry.base",
-     .find = Find<&DryPenalty::base>,
-     .range = {1, kAny},
-     .advice = "1 or more",
-     .in_flags = NumberRange{1, 100},
-     .flag = "--dry-base",
-     .value = "B",
-     .help = "factor of this penalty for each further token of the repetition; default 1.75",
-     .field = "dry_base",
-     .about = "by what that grows with each token of the repetition",
-     .needs = "dry_multiplier"},
-    {.name = "dry_allowed_length",
-     .member = "dry.allowed_length",
-     .find = Find<&DryPenalty::allowed_length>,
-     .range = {1, kMostInt},
-     .advice = "1 or more",
-     .in_flags = NumberRange{1, kMostTokens},
-     .flag = "--dry-allowed-length",
-     .value = "N",
-     .help = "shorter repetitions are not penalised; default 2",
-     .field = "dry_allowed_length",
-     .about = "the longest repetition that costs nothing",
-     .needs = "dry_multiplier"},
-    {.name = "dry_window",
-     .member = "dry.window",
-     .find = Find<&DryPenalty::window>,
-     .range = {-1, kMostInt},
-     .advice = "0 or more, or -1 for the whole text",
-     .in_flags = NumberRange{-1, kMostTokens},
-     .flag = "--dry-penalty-last-n",
-     .value = "N",
-     .help = "number of last tokens that are searched for repetitions; default -1: all",
-     .field = "dry_penalty_last_n",
-     .about = "the last tokens in which repetitions are looked for; -1: all",
-     .needs = "dry_multiplier"},
+         "longer it is already; default 0: off"},
+        {"dry_multiplier", "how much DRY lowers tokens that would go on with a repetition; 0: off"},
+        "", "dry.multiplier"),
+    Row<&D::base>("dry_base", {{1, kAny}, NumberRange{1, 100}}, "1 or more",
+                  {"--dry-base", "B",
+                   "factor of this penalty for each further token of the repetition; default 1.75"},
+                  {"dry_base", "by what that grows with each token of the repetition"}, kDry,
+                  "dry.base"),
+    Row<&D::allowed_length>(
+        "dry_allowed_length", {{1, kMostInt}, NumberRange{1, kMostTokens}}, "1 or more",
+        {"--dry-allowed-length", "N", "shorter repetitions are not penalised; default 2"},
+        {"dry_allowed_length", "the longest repetition that costs nothing"}, kDry,
+        "dry.allowed_length"),
+    Row<&D::window>(
+        "dry_window", kWindow, "0 or more, or -1 for the whole text",
+        {"--dry-penalty-last-n", "N",
+         "number of last tokens that are searched for repetitions; default -1: all"},
+        {"dry_penalty_last_n", "the last tokens in which repetitions are looked for; -1: all"},
+        kDry, "dry.window"),
 };
 
 }  // namespace sampling_keys

@@ -16,8 +16,10 @@ namespace {
 Status CheckNumbers(const SamplingParameters& sampling) {
   for (const SamplingKey& key : SamplingKeys()) {
     const double value = key.Of(sampling);
-    if (std::isfinite(value) && value >= key.range.least && value <= key.range.most) continue;
-    const char* const wrong = std::isinf(key.range.least) ? "not a finite number" : "out of range";
+    if (std::isfinite(value) && value >= key.ranges.all.least && value <= key.ranges.all.most)
+      continue;
+    const char* const wrong =
+        std::isinf(key.ranges.all.least) ? "not a finite number" : "out of range";
     return InvalidField(std::string(key.member), key.Visit(sampling, [&](auto number) {
       return fmt::format("{} is {}; use {}", number, wrong, key.advice);
     }));

@@ -87,7 +87,7 @@ TEST(SamplingParameters, HaveTheRangesOfTheirRows) {
       });
       return Complaint(s);
     };
-    const auto [least, most] = key.range;
+    const auto [least, most] = key.ranges.all;
     EXPECT_EQ(complaint(key.Of(SamplingParameters())), "") << key.name;
     if (std::isfinite(least)) {
       EXPECT_EQ(complaint(least), "") << key.name;
@@ -109,13 +109,14 @@ TEST(SamplingParameters, HaveTheRangesOfTheirRows) {
 TEST(SamplingKeys, AreConsistent) {
   std::set<std::string_view> names;
   for (const SamplingKey& key : SamplingKeys()) {
-    for (const std::string_view name : {key.name, key.flag}) EXPECT_TRUE(names.insert(name).second);
+    for (const std::string_view name : {key.name, key.flag.name})
+      EXPECT_TRUE(names.insert(name).second);
     const NumberRange flags = key.flag_range(), fields = key.field_range();
-    EXPECT_LE(key.range.least, flags.least) << key.name;
+    EXPECT_LE(key.ranges.all.least, flags.least) << key.name;
     EXPECT_LE(flags.least, fields.least) << key.name;
     EXPECT_LE(fields.least, fields.most) << key.name;
     EXPECT_LE(fields.most, flags.most) << key.name;
-    EXPECT_LE(flags.most, key.range.most) << key.name;
+    EXPECT_LE(flags.most, key.ranges.all.most) << key.name;
     EXPECT_TRUE(key.needs.empty() || FindSamplingKey(key.needs) != nullptr) << key.name;
     EXPECT_EQ(FindSamplingKey(key.name), &key);
   }

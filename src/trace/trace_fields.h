@@ -37,7 +37,7 @@ inline constexpr auto kHeaderFields = [](auto& fields, auto& header) {
 
 inline constexpr auto kRequestFields = [](auto& fields, auto& request) {
   const auto sampling = [&](const char* name, auto& number) {
-    const auto [least, most] = FindSamplingKey(name)->range;
+    const auto [least, most] = FindSamplingKey(name)->ranges.all;
     if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(number)>>)
       fields.Integer(name, static_cast<int>(least), static_cast<int>(most), number);
     else

@@ -140,8 +140,8 @@ Json SamplingJson() {
   for (const SamplingKey& row : SamplingKeys()) {
     const auto [least, most] = row.field_range();
     list.push_back({{"name", row.name},
-                    {"flag", row.flag},
-                    {"field", row.field},
+                    {"flag", row.flag.name},
+                    {"field", row.field.name},
                     {"least", least},
                     {"most", most},
                     {"default", row.Of(SamplingParameters())}});

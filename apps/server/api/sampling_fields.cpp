@@ -16,8 +16,8 @@ constexpr std::size_t kMaxBreakers = 64, kMaxBreakerBytes = 64;
 constexpr int kRepeatWindow = 64;  // llama.cpp's, where repeat_penalty comes without one
 
 JsonFields::Names NamesOf(const SamplingKey& key) {
-  if (key.other_field.empty()) return key.field;
-  return {key.field, key.other_field};
+  if (key.field.other_name.empty()) return key.field.name;
+  return {key.field.name, key.field.other_name};
 }
 
 // repetition_penalty counts the whole text, as in vLLM and transformers; llama.cpp's name for it
