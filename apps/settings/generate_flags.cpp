@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <limits>
 #include <random>
 #include <string_view>
@@ -27,21 +26,8 @@ constexpr float kDefaultTemperature = 0.8f;
 
 Setter StoreCacheType(CacheType& target) {
   return [&target](const std::string& text) -> Status {
-    constexpr std::array<std::pair<std::string_view, CacheType>, 4> kTypes = {{
-        {"f32", CacheType::kF32},
-        {"f16", CacheType::kF16},
-        {"bf16", CacheType::kBF16},
-        {"q8_0", CacheType::kQ8_0},
-    }};
-    for (const auto& [name, type] : kTypes) {
-      if (name == text) {
-        target = type;
-        return {};
-      }
-    }
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("'{}' is not a cache type; choose f32, f16, bf16 or q8_0", Shown(text)));
+    FORETOKEN_TRY(target, ParseCacheType(text));
+    return {};
   };
 }
 
@@ -283,14 +269,14 @@ FlagGroup ModelFlags(EngineOptions& options) {
                 "number type of the keys in the cache: f32, f16, bf16 or q8_0; default f16",
                 StoreCacheType(options.cache_type_k),
                 false,
-                {"f32", "f16", "bf16", "q8_0"}}),
+                {kCacheTypeNames.begin(), kCacheTypeNames.end()}}),
           Sets("EngineOptions::cache_type_v",
                {{"-ctv", "--cache-type-v"},
                 "TYPE",
                 "number type of the values in the cache; default f16",
                 StoreCacheType(options.cache_type_v),
                 false,
-                {"f32", "f16", "bf16", "q8_0"}}),
+                {kCacheTypeNames.begin(), kCacheTypeNames.end()}}),
           Sets("EngineOptions::cache_tokens",
                {{"--cache-tokens"},
                 "N",

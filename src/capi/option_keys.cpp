@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <tuple>
 
 #include "capi/option_values.h"
 #include "capi/options.h"
@@ -26,33 +27,12 @@ struct OptionKey {
 };
 
 // A member of the options, or of a part of them.
-template <typename T>
-T& Field(Options& options, T Options::*member) {
-  return options.*member;
-}
-template <typename T>
-T& Field(Options& options, T EngineOptions::*member) {
-  return options.engine.*member;
-}
-template <typename T>
-T& Field(Options& options, T Request::*member) {
-  return options.request.*member;
-}
-template <typename T>
-T& Field(Options& options, T SamplingParameters::*member) {
-  return options.request.sampling.*member;
-}
-template <typename T>
-T& Field(Options& options, T DryPenalty::*member) {
-  return options.request.sampling.dry.*member;
-}
-template <typename T>
-T& Field(Options& options, T SpeculativeParameters::*member) {
-  return options.request.speculative.*member;
-}
-template <typename T>
-T& Field(Options& options, T ChatOptions::*member) {
-  return options.chat.*member;
+template <typename Part, typename T>
+T& Field(Options& o, T Part::*member) {
+  SamplingParameters& sampling = o.request.sampling;
+  return std::get<Part&>(std::tie(o, o.engine, o.request, sampling, sampling.dry,
+                                  o.request.speculative, o.chat)).*
+         member;
 }
 
 // The row of one member.
@@ -152,23 +132,20 @@ struct Override {
   std::string_view name;
   void (*copy)(SpeculativeParameters& request, const SpeculativeOptions& read);
 };
+template <auto Own, auto Read>
+constexpr Override Overrides(std::string_view name) {
+  return {name, [](auto& request, auto& read) { request.*Own = read.*Read; }};
+}
 
+using P = SpeculativeParameters;
+using O = SpeculativeOptions;
 constexpr std::array kOverrides = {
-    Override{"speculative_method", [](auto& request, auto& read) { request.method = read.method; }},
-    Override{"rejection_sampling_strategy",
-             [](auto& request, auto& read) { request.strategy = read.strategy; }},
-    Override{"num_speculative_tokens",
-             [](auto& request, auto& read) {
-               request.num_speculative_tokens = read.num_speculative_tokens;
-             }},
-    Override{"min_speculative_tokens",
-             [](auto& request, auto& read) {
-               request.min_speculative_tokens = read.min_speculative_tokens;
-             }},
-    Override{"first_target",
-             [](auto& request, auto& read) { request.first_target = read.first_target; }},
-    Override{"draft_p_min",
-             [](auto& request, auto& read) { request.draft_p_min = read.draft_p_min; }},
+    Overrides<&P::method, &O::method>("speculative_method"),
+    Overrides<&P::strategy, &O::strategy>("rejection_sampling_strategy"),
+    Overrides<&P::num_speculative_tokens, &O::num_speculative_tokens>("num_speculative_tokens"),
+    Overrides<&P::min_speculative_tokens, &O::min_speculative_tokens>("min_speculative_tokens"),
+    Overrides<&P::first_target, &O::first_target>("first_target"),
+    Overrides<&P::draft_p_min, &O::draft_p_min>("draft_p_min"),
 };
 
 constexpr std::array kChatRows = {
