@@ -62,7 +62,7 @@ TEST(GenerateFlags, TakeEachTypeOfTheCache) {
     EXPECT_EQ(settings.engine.cache_type_v, type) << name;
   }
   EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "-ctk", "q4"}),
-            "--cache-type-k: 'q4' is not a cache type; choose f32, f16, bf16 or q8_0");
+            "-ctk: 'q4' is not a cache type; choose f32, f16, bf16 or q8_0");
 }
 
 TEST(GenerateFlags, BoundTheCacheAndSwitchSharingOff) {
