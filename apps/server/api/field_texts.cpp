@@ -493,7 +493,8 @@ constexpr std::string_view kSharedForms = R"({
 const std::vector<FieldText>& TextsOfNumbers() {
   static const auto texts = [] {
     std::vector<FieldText> rows;
-    for (const SamplingKey& key : SamplingKeys()) rows.push_back({"", key.field.name, key.field.about});
+    for (const SamplingKey& key : SamplingKeys())
+      rows.push_back({"", key.field.name, key.field.about});
     return rows;
   }();
   return texts;

@@ -5,8 +5,8 @@
 #include "foretoken/drafts.h"
 #include "foretoken/result.h"
 #include "foretoken/tools/model_file.h"
-#include "loader/drafts/draft_files.h"
 #include "loader/drafts/draft_choice.h"
+#include "loader/drafts/draft_files.h"
 #include "loader/drafts/own_copy.h"
 #include "loader/model_part.h"
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "foretoken/engine.h"
 #include "fixtures/engines_testing.h"
+#include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {
