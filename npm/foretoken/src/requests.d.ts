@@ -18,8 +18,6 @@ export interface CompletionFields {
   stop?: string | string[];
   /** tokens that end the answer */
   stop_token_ids?: Tokens;
-  /** divides the logits of tokens that the whole text has; as `repeat_penalty`, of the last 64 */
-  repetition_penalty?: number;
   /** 1 draws as the model says, less makes likely tokens likelier, 0 takes the likeliest */
   temperature?: number;
   /** keeps the k likeliest tokens; 0 and -1: all */
@@ -32,6 +30,8 @@ export interface CompletionFields {
   typical_p?: number;
   /** drops tokens below a threshold that falls with the entropy (eta sampling) */
   eta?: number;
+  /** divides the logits of tokens that the whole text has; as `repeat_penalty`, of the last 64 */
+  repetition_penalty?: number;
   /** the last tokens that the penalty for repetition counts; -1: the whole text; 0: no penalty */
   repeat_last_n?: number;
   /** is subtracted from a token's logit for each time it was generated */
@@ -129,8 +129,6 @@ export interface ChatFields {
   stop?: string | string[];
   /** tokens that end the answer */
   stop_token_ids?: Tokens;
-  /** divides the logits of tokens that the whole text has; as `repeat_penalty`, of the last 64 */
-  repetition_penalty?: number;
   /** 1 draws as the model says, less makes likely tokens likelier, 0 takes the likeliest */
   temperature?: number;
   /** keeps the k likeliest tokens; 0 and -1: all */
@@ -143,6 +141,8 @@ export interface ChatFields {
   typical_p?: number;
   /** drops tokens below a threshold that falls with the entropy (eta sampling) */
   eta?: number;
+  /** divides the logits of tokens that the whole text has; as `repeat_penalty`, of the last 64 */
+  repetition_penalty?: number;
   /** the last tokens that the penalty for repetition counts; -1: the whole text; 0: no penalty */
   repeat_last_n?: number;
   /** is subtracted from a token's logit for each time it was generated */
