@@ -122,7 +122,7 @@ Result<int> RunQuantize(QuantizeSettings& settings) {
                 settings::InFlags(report.error().message, QuantizeFlags(settings)));
   const QuantizeOptions& options = settings.options;
   if (settings.json) return WriteOutput(QuantizationJson(*report, options.input, options.output));
-  return WriteOutput(settings.quiet ? "" : QuantizationLine(*report, options.output));
+  return settings.quiet ? kDone : WriteOutput(QuantizationLine(*report, options.output));
 }
 
 }  // namespace
