@@ -349,14 +349,15 @@ typedef struct foretoken_result_view {
 
 /* Valid until the result is freed. Any thread. NULL for NULL. */
 FORETOKEN_API const foretoken_result_view* foretoken_result_get(const foretoken_result* result);
-/* A statistic: rounds, draft_rounds, drafted, accepted, recovered, bonus, plain, emitted,
- * draft_forwards, target_forwards, acceptance_rate, mean_acceptance_length, draft_ms, verify_ms,
- * overhead_ms, prompt_ms, decode_ms, prompt_tokens, cached_prompt_tokens, decoded_tokens, queue_ms,
- * first_token_ms, total_ms. Any thread. Errors: NOT_FOUND (no such key, or a rate without a
+/* A statistic: rounds, drafted, accepted, acceptance_rate, verify_ms, first_token_ms and so on;
+ * foretoken_result_key lists them all. Any thread. Errors: NOT_FOUND (no such key, or a rate without a
  * denominator). */
 FORETOKEN_API foretoken_status foretoken_result_stat(const foretoken_result* result,
                                                      const char* key, double* value,
                                                      foretoken_error** error);
+/* The key of this number, from 0; NULL behind the last one. Names that end with _ms, _rate or _length are
+ * of numbers with fractions. Any thread. */
+FORETOKEN_API const char* foretoken_result_key(size_t index);
 FORETOKEN_API void foretoken_result_free(foretoken_result* result);
 
 /* ---- Chat ------------------------------------------------------------------------------------ */

@@ -21,8 +21,8 @@ int ReportError(const Error& error) {
   return error.code == ErrorCode::kInvalidArgument ? kBadUsage : kFailed;
 }
 
-int WriteOutput(std::string_view text) {
-  Output output;
+int WriteOutput(std::string_view text, bool raw) {
+  Output output(raw);
   output.Write(text);
   if (!output.failed() || output.closed_pipe()) return kDone;
   return ReportError(output.status().error());

@@ -18,9 +18,9 @@ void ReportNotice(const std::string& text);
 // The same with an error's message. Returns its exit code: 2 for wrong usage, else 1.
 int ReportError(const Error& error);
 
-// Writes a verb's whole output. Returns the exit code: an output that cannot be written is an
+// Writes a verb's whole output. raw: as in Output. Returns the exit code: an output that cannot be written is an
 // error, a reader that closed the pipe is not.
-int WriteOutput(std::string_view text);
+int WriteOutput(std::string_view text, bool raw = false);
 
 // Reports that memory is short, without needing any. Returns the exit code.
 int ReportNoMemory() noexcept;

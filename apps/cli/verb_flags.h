@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli/verb_flags.h: the first step of every verb: reading its flags or showing its help.
+// cli/verb_flags.h: what verbs have in common: flags that are read or shown, and an error or an exit code.
 #pragma once
 
 #include <memory>
 #include <optional>
 
+#include "cli/report.h"
 #include "cli/verb.h"
 #include "settings/flag_set.h"
 
@@ -22,6 +23,23 @@ settings::FlagSet Described(settings::FlagSet (*make)(Settings&)) {
   settings::FlagSet flags = make(*kept);
   flags.Keep(std::move(kept));
   return flags;
+}
+
+// With the settings that the arguments give.
+template <typename Settings>
+int Run(const Arguments& arguments, settings::FlagSet (*make)(Settings&),
+        Result<int> (*work)(Settings&)) {
+  Settings settings;
+  if (const auto ended = ReadFlags(make(settings), arguments)) return *ended;
+  const Result<int> code = work(settings);
+  return code ? *code : ReportError(code.error());
+}
+
+// A verb whose flags write into its settings, and whose work gets these.
+template <auto kFlags, auto kWork>
+constexpr Verb MakeVerb(std::string_view name, std::string_view summary) {
+  return {name, summary, [](const Arguments& arguments) { return Run(arguments, kFlags, kWork); },
+          [] { return Described(kFlags); }};
 }
 
 }  // namespace foretoken::cli

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <limits>
 #include <random>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "base/files/text_file.h"
 #include "draft/methods.h"
+#include "foretoken/sampling_keys.h"
 #include "foretoken/speculative_config.h"
 #include "settings/bundled_models.h"
 #include "settings/llama_flags.h"
@@ -26,21 +26,8 @@ constexpr float kDefaultTemperature = 0.8f;
 
 Setter StoreCacheType(CacheType& target) {
   return [&target](const std::string& text) -> Status {
-    constexpr std::array<std::pair<std::string_view, CacheType>, 4> kTypes = {{
-        {"f32", CacheType::kF32},
-        {"f16", CacheType::kF16},
-        {"bf16", CacheType::kBF16},
-        {"q8_0", CacheType::kQ8_0},
-    }};
-    for (const auto& [name, type] : kTypes) {
-      if (name == text) {
-        target = type;
-        return {};
-      }
-    }
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("'{}' is not a cache type; choose f32, f16, bf16 or q8_0", Shown(text)));
+    FORETOKEN_TRY(target, ParseCacheType(text));
+    return {};
   };
 }
 
@@ -282,14 +269,14 @@ FlagGroup ModelFlags(EngineOptions& options) {
                 "number type of the keys in the cache: f32, f16, bf16 or q8_0; default f16",
                 StoreCacheType(options.cache_type_k),
                 false,
-                {"f32", "f16", "bf16", "q8_0"}}),
+                {kCacheTypeNames.begin(), kCacheTypeNames.end()}}),
           Sets("EngineOptions::cache_type_v",
                {{"-ctv", "--cache-type-v"},
                 "TYPE",
                 "number type of the values in the cache; default f16",
                 StoreCacheType(options.cache_type_v),
                 false,
-                {"f32", "f16", "bf16", "q8_0"}}),
+                {kCacheTypeNames.begin(), kCacheTypeNames.end()}}),
           Sets("EngineOptions::cache_tokens",
                {{"--cache-tokens"},
                 "N",
@@ -356,88 +343,32 @@ Flag RawFlag(bool& raw) {
       StoreTrue(raw)};
 }
 
-// Which tokens the text is drawn from.
-std::vector<Flag> FilterFlags(SamplingParameters& sampling) {
-  return {
-      {{"--temp", "--temperature"},
-       "T",
-       "temperature, 0 to 2; 0 always takes the most probable token; default 0.8",
-       StoreNumber(sampling.temperature, 0, 2)},
-      {{"--top-k"},
-       "K",
-       "keep only the K most probable tokens; default 0: all",
-       StoreInteger(sampling.top_k, -1, kMaxTokens)},
-      {{"--top-p"},
-       "P",
-       "keep only the most probable tokens whose probabilities add up to P; default 1: all",
-       StoreNumber(sampling.top_p, 0, 1)},
-      {{"--min-p"},
-       "P",
-       "keep only tokens at least P times as probable as the best one; default 0: all",
-       StoreNumber(sampling.min_p, 0, 1)},
-      {{"--typical-p", "--typical"},
-       "P",
-       "locally typical sampling: keep the typical tokens whose probabilities add up to P; "
-       "default 1: off",
-       StoreNumber(sampling.typical_p, 0, 1)},
-      {{"--eta"},
-       "E",
-       "drop tokens less probable than E and than sqrt(E) * exp(-entropy); default 0: off",
-       StoreNumber(sampling.eta, 0, 0.999999f)},
-  };
+std::vector<Flag> NumberFlags(SamplingParameters& sampling) {
+  std::vector<Flag> flags;
+  for (const SamplingKey& key : SamplingKeys()) {
+    Flag& flag = flags.emplace_back();
+    flag.names = {std::string(key.flag.name)};
+    if (!key.flag.other_name.empty()) flag.names.emplace_back(key.flag.other_name);
+    flag.value = key.flag.value;
+    flag.help = key.flag.help;
+    flag.set = key.Visit(sampling, [&](auto& number) { return StoreSampling(key.name, number); });
+  }
+  return flags;
 }
 
-std::vector<Flag> PenaltyFlags(GenerateSettings& settings) {
-  SamplingParameters& sampling = settings.request.sampling;
-  return {
-      {{"--repeat-penalty"},
-       "R",
-       "above 1: tokens that occurred before become less probable; default 1: off",
-       StoreNumber(sampling.repetition_penalty, 1e-3f, 1e3f)},
-      {{"--repeat-last-n"},
-       "N",
-       "number of last tokens that --repeat-penalty looks at; default -1: all",
-       StoreInteger(sampling.repetition_window, -1, kMaxTokens)},
-      {{"--frequency-penalty"},
-       "F",
-       "subtracted from a token's logit for each time it occurred in the generated text; "
-       "default 0",
-       StoreNumber(sampling.frequency_penalty, -100, 100)},
-      {{"--presence-penalty"},
-       "F",
-       "subtracted once from the logit of each token that occurred in the generated text; "
-       "default 0",
-       StoreNumber(sampling.presence_penalty, -100, 100)},
-      {{"--dry-multiplier"},
-       "M",
-       "above 0: tokens that would make a repetition longer become less probable, the more the "
-       "longer it is already; default 0: off",
-       StoreNumber(sampling.dry.multiplier, 0, 100)},
-      {{"--dry-base"},
-       "B",
-       "factor of this penalty for each further token of the repetition; default 1.75",
-       StoreNumber(sampling.dry.base, 1, 100)},
-      {{"--dry-allowed-length"},
-       "N",
-       "shorter repetitions are not penalised; default 2",
-       StoreInteger(sampling.dry.allowed_length, 1, kMaxTokens)},
-      {{"--dry-penalty-last-n"},
-       "N",
-       "number of last tokens that are searched for repetitions; default -1: all",
-       StoreInteger(sampling.dry.window, -1, kMaxTokens)},
-      {{"--dry-sequence-breaker"},
-       "TEXT",
-       "a text of one token that ends any repetition; may be repeated",
-       [&settings](const std::string& text) -> Status {
-         if (text.empty()) {
-           return Fail(ErrorCode::kInvalidArgument,
-                       "the text is empty; give at least one character");
-         }
-         settings.dry_breakers.push_back(text);
-         return {};
-       },
-       true},
-  };
+Flag DryBreakerFlag(GenerateSettings& settings) {
+  return {{"--dry-sequence-breaker"},
+          "TEXT",
+          "a text of one token that ends any repetition; may be repeated",
+          [&settings](const std::string& text) -> Status {
+            if (text.empty()) {
+              return Fail(ErrorCode::kInvalidArgument,
+                          "the text is empty; give at least one character");
+            }
+            settings.dry_breakers.push_back(text);
+            return {};
+          },
+          true};
 }
 
 // What the text must be, whatever the probabilities are.
@@ -480,8 +411,8 @@ std::vector<Flag> ConstraintFlags(GenerateSettings& settings) {
 
 FlagGroup SamplingFlags(GenerateSettings& settings) {
   settings.request.sampling.temperature = kDefaultTemperature;
-  FlagGroup group{"Sampling", FilterFlags(settings.request.sampling)};
-  for (Flag& flag : PenaltyFlags(settings)) group.flags.push_back(std::move(flag));
+  FlagGroup group{"Sampling", NumberFlags(settings.request.sampling)};
+  group.flags.push_back(DryBreakerFlag(settings));
   for (Flag& flag : ConstraintFlags(settings)) group.flags.push_back(std::move(flag));
   return group;
 }

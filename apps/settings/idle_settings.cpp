@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 
 #include "foretoken/catalogue.h"
+#include "foretoken/sampling_keys.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken::settings {
 namespace {
 
 constexpr const char* kGreedy = "temperature 0 takes the most probable token";
-constexpr const char* kNoDry = "--dry-multiplier is 0";
 constexpr const char* kIds = "the prompt is given as token ids";
 
 // Whether a model, a head or your own drafter drafts: these draw their drafts.
@@ -32,17 +33,19 @@ std::string OfDrawnDrafts(const GenerateSettings& settings, const SpeculativeUse
   if (use.sampled_drafts) return "";
   return ModelDrafts(use) ? "the drafter's temperature is 0" : OfDraftModels(settings, use);
 }
+// "--dry-multiplier is 0", if it has its default, which turns it off.
+std::string WhyOff(const SamplingKey& key, const SamplingParameters& sampling) {
+  const double value = key.Of(sampling);
+  return value == key.Of(SamplingParameters()) ? fmt::format("{} is {}", key.flag.name, value) : "";
+}
 std::string OfDraws(const GenerateSettings&, const SpeculativeUse& use) {
   return use.sampled || use.sampled_drafts ? "" : kGreedy;
 }
 std::string OfPredictions(const GenerateSettings&, const SpeculativeUse& use) {
   return WhyNoPrediction(use);
 }
-std::string OfRepetitions(const GenerateSettings& settings, const SpeculativeUse&) {
-  return settings.request.sampling.repetition_penalty == 1 ? "--repeat-penalty is 1" : "";
-}
-std::string OfDry(const GenerateSettings& settings, const SpeculativeUse&) {
-  return settings.request.sampling.dry.multiplier == 0 ? kNoDry : "";
+std::string OfBreakers(const GenerateSettings& settings, const SpeculativeUse&) {
+  return WhyOff(*FindSamplingKey("dry_multiplier"), settings.request.sampling);
 }
 std::string OfPromptTexts(const GenerateSettings& settings, const SpeculativeUse&) {
   return settings.prompt_ids ? kIds : "";
@@ -52,14 +55,14 @@ std::string OfPlainPrompts(const GenerateSettings& settings, const SpeculativeUs
                        : OfPromptTexts(settings, use);
 }
 
-// A flag that does not belong to SpeculativeKeys().
+// A flag that belongs neither to SpeculativeKeys() nor to SamplingKeys().
 struct OtherFlag {
   const char* name;
   bool (*given)(const GenerateSettings& settings);
   std::string (*idle)(const GenerateSettings& settings, const SpeculativeUse& use);
 };
 using S = GenerateSettings;
-constexpr auto kOtherFlags = std::to_array<OtherFlag>({
+constexpr auto kDraftingFlags = std::to_array<OtherFlag>({
     {"-md", [](const S& s) { return s.draft_model_given; }, OfDraftModels},
     {"--draft-temp", [](const S& s) { return s.draft_temperature.has_value(); }, OfDraftModels},
     {"--draft-top-k", [](const S& s) { return s.draft_top_k.has_value(); }, OfDrawnDrafts},
@@ -68,25 +71,21 @@ constexpr auto kOtherFlags = std::to_array<OtherFlag>({
     {"--prediction", [](const S& s) { return !s.request.prediction.empty() && !s.prediction_file; },
      OfPredictions},
     {"--prediction-file", [](const S& s) { return s.prediction_file.has_value(); }, OfPredictions},
-    {"--top-k", [](const S& s) { return s.request.sampling.top_k > 0; }, OfDraws},
-    {"--top-p", [](const S& s) { return s.request.sampling.top_p < 1; }, OfDraws},
-    {"--min-p", [](const S& s) { return s.request.sampling.min_p > 0; }, OfDraws},
-    {"--typical-p", [](const S& s) { return s.request.sampling.typical_p < 1; }, OfDraws},
-    {"--eta", [](const S& s) { return s.request.sampling.eta > 0; }, OfDraws},
-    {"--repeat-last-n", [](const S& s) { return s.request.sampling.repetition_window != -1; },
-     OfRepetitions},
-    {"--dry-base", [](const S& s) { return s.request.sampling.dry.base != DryPenalty().base; },
-     OfDry},
-    {"--dry-allowed-length",
-     [](const S& s) {
-       return s.request.sampling.dry.allowed_length != DryPenalty().allowed_length;
-     },
-     OfDry},
-    {"--dry-penalty-last-n", [](const S& s) { return s.request.sampling.dry.window != -1; }, OfDry},
-    {"--dry-sequence-breaker", [](const S& s) { return !s.dry_breakers.empty(); }, OfDry},
+});
+constexpr auto kTextFlags = std::to_array<OtherFlag>({
+    {"--dry-sequence-breaker", [](const S& s) { return !s.dry_breakers.empty(); }, OfBreakers},
     {"--special", [](const S& s) { return s.request.parse_special; }, OfPromptTexts},
     {"--no-bos", [](const S& s) { return !s.request.add_special; }, OfPlainPrompts},
 });
+
+// Why a number of sampling has no effect; empty: it has one, or it was not given.
+std::string WhyIdle(const SamplingKey& key, const GenerateSettings& settings,
+                    const SpeculativeUse& use) {
+  const SamplingParameters& sampling = settings.request.sampling;
+  if (key.needs.empty() || key.Of(sampling) == key.Of(SamplingParameters())) return "";
+  return key.needs == "temperature" ? OfDraws(settings, use)
+                                    : WhyOff(*FindSamplingKey(key.needs), sampling);
+}
 
 bool IsDefault(const SpeculativeKey& key, const SpeculativeOptions& options) {
   return key.print(options) == key.print(SpeculativeOptions());
@@ -105,11 +104,17 @@ std::vector<IdleSetting> IdleSettings(const GenerateSettings& settings, const Sp
     if (std::string why = key.idle(options, use); !why.empty())
       idle.push_back({given->name, std::move(why)});
   }
-  for (const OtherFlag& flag : kOtherFlags) {
-    if (!flag.given(settings)) continue;
-    if (std::string why = flag.idle(settings, use); !why.empty())
-      idle.push_back({flag.name, std::move(why)});
-  }
+  const auto add = [&](std::string name, std::string why) {
+    if (!why.empty()) idle.push_back({std::move(name), std::move(why)});
+  };
+  const auto add_others = [&](std::span<const OtherFlag> flags) {
+    for (const OtherFlag& flag : flags)
+      if (flag.given(settings)) add(flag.name, flag.idle(settings, use));
+  };
+  add_others(kDraftingFlags);
+  for (const SamplingKey& key : SamplingKeys())
+    add(std::string(key.flag.name), WhyIdle(key, settings, use));
+  add_others(kTextFlags);
   return idle;
 }
 

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/comma_list.h"
+#include "foretoken/sampling_keys.h"
 #include "settings/values.h"
 
 namespace foretoken::settings {
@@ -69,6 +73,16 @@ Setter StoreNumber(T& target, float low, float high) {
     FORETOKEN_TRY(target, ParseNumber(text, low, high));
     return {};
   };
+}
+
+// Stores a number of sampling into an int or a float, or an optional one.
+template <typename T>
+Setter StoreSampling(std::string_view name, T& target) {
+  const auto [least, most] = FlagRange(name);
+  if constexpr (std::is_same_v<T, int> || std::is_same_v<T, std::optional<int>>)
+    return StoreInteger(target, static_cast<std::int64_t>(least), static_cast<std::int64_t>(most));
+  else
+    return StoreNumber(target, static_cast<float>(least), static_cast<float>(most));
 }
 
 // "4,1,2": sorted, each once.

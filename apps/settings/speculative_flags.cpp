@@ -324,7 +324,7 @@ FlagGroup SpeculationFlags(GenerateSettings& settings) {
                              {{"--draft-temp"},
                               "T",
                               "the drafter's temperature, 0 to 2; default: that of --temp",
-                              StoreNumber(settings.draft_temperature, 0, 2)}));
+                              StoreSampling("temperature", settings.draft_temperature)}));
   group.flags.push_back({{"--kv-cache"},
                          "on|off",
                          "off: each round computes the whole text anew; the same text, slowly, for "
@@ -348,15 +348,15 @@ FlagGroup DraftingFlags(GenerateSettings& settings) {
               {{"--draft-top-k"},
                "K",
                "the drafter's own --top-k; default: the text's",
-               StoreInteger(settings.draft_top_k, -1, 1 << 24)},
+               StoreSampling("top_k", settings.draft_top_k)},
               {{"--draft-top-p"},
                "P",
                "the drafter's own --top-p; default: the text's",
-               StoreNumber(settings.draft_top_p, 0, 1)},
+               StoreSampling("top_p", settings.draft_top_p)},
               {{"--draft-min-p"},
                "P",
                "the drafter's own --min-p; default: the text's",
-               StoreNumber(settings.draft_min_p, 0, 1)},
+               StoreSampling("min_p", settings.draft_min_p)},
           }};
 }
 

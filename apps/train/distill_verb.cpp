@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "foretoken/sampling_keys.h"
 #include "train/run_flags.h"
 #include "train/targets/distill_task.h"
 #include "train/verbs.h"
@@ -15,6 +16,7 @@ using settings::StoreText;
 int DistillVerb(const Arguments& arguments) {
   TrainingOptions training;
   DistillOptions o;
+  constexpr NumberRange temperature = FlagRange("temperature");
   FlagSet flags("-train distill --target FILE --text FILE --out FILE --minutes M [flags]",
                 "Trains a small draft model that imitates a target.");
   flags.Add(
@@ -29,7 +31,7 @@ int DistillVerb(const Arguments& arguments) {
         {{"--samples-temp"},
          "T",
          fmt::format("temperature of these ({})", o.samples_temperature),
-         StoreDouble(o.samples_temperature, 0, 2)},
+         StoreDouble(o.samples_temperature, temperature.least, temperature.most)},
         {{"--mix"},
          "A",
          fmt::format("share of the KL to the target in the loss; the rest is cross entropy on the "

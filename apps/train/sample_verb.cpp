@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "foretoken/sampling_keys.h"
 #include "settings/help_text.h"
 #include "train/run_flags.h"
 #include "train/text/sample.h"
@@ -14,6 +15,7 @@ using settings::StoreText;
 
 int SampleVerb(const Arguments& arguments) {
   SampleOptions o;
+  constexpr NumberRange temperature = FlagRange("temperature");
   FlagSet flags("-train sample --model FILE --text FILE --out FILE --tokens N [flags]",
                 "Writes text as a target writes it, to distil drafts and train heads from.");
   flags.Add({"Target and text",
@@ -35,7 +37,7 @@ int SampleVerb(const Arguments& arguments) {
               {{"--temp"},
                "T",
                fmt::format("temperature ({})", o.temperature),
-               StoreDouble(o.temperature, 0, 2)},
+               StoreDouble(o.temperature, temperature.least, temperature.most)},
               {{"--prompt-tokens"},
                "N",
                fmt::format("of a prompt ({})", o.prompt_tokens),

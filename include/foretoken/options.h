@@ -2,6 +2,7 @@
 // foretoken/options.h: how an engine is opened.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,6 +22,13 @@ class RankGroup;  // ranks.h
 class Verifier;   // verifier.h
 
 enum class CacheType { kF32, kF16, kBF16, kQ8_0 };
+inline constexpr std::array<std::string_view, 4> kCacheTypeNames = {"f32", "f16", "bf16", "q8_0"};
+[[nodiscard]] inline Result<CacheType> ParseCacheType(std::string_view name) {
+  for (std::size_t i = 0; i < kCacheTypeNames.size(); ++i)
+    if (kCacheTypeNames[i] == name) return static_cast<CacheType>(i);
+  return InvalidArgument("'" + Shown(name) +
+                         "' is not a cache type; choose f32, f16, bf16 or q8_0");
+}
 
 // Which n-gram contexts are stored: those of all lengths, or only the longest.
 enum class NgramStorage { kMultiLevel, kSingleLevel };

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "foretoken/drafts.h"
@@ -54,14 +55,17 @@ struct SpeculationStats {
   }
   void Add(const SpeculationStats& other);
 
-  // Calls visit(name, member) for each counter and time: with the names of the JSON, and in its order. The
-  // rates come behind `emitted` there.
+  // Calls visit(name, member) for each statistic: with the names of the JSON, and in its order. A member is a
+  // number, a list of them, or the function of a rate. Replies, their schemas, the C interface and sums are made of
+  // this list.
   static void VisitFields(const auto& visit) {
     using S = SpeculationStats;
     visit("rounds", &S::rounds), visit("draft_rounds", &S::draft_rounds);
     visit("drafted", &S::drafted), visit("accepted", &S::accepted);
     visit("accepted_relaxed", &S::accepted_relaxed), visit("recovered", &S::recovered);
     visit("bonus", &S::bonus), visit("plain", &S::plain), visit("emitted", &S::emitted);
+    visit("acceptance_rate", &S::acceptance_rate);
+    visit("mean_acceptance_length", &S::mean_acceptance_length);
     visit("drafted_per_position", &S::drafted_per_position);
     visit("judged_per_position", &S::verified_per_position);
     visit("accepted_per_position", &S::accepted_per_position);
@@ -69,6 +73,12 @@ struct SpeculationStats {
     visit("rolled_back", &S::rolled_back), visit("k_histogram", &S::k_histogram);
     visit("draft_ms", &S::draft_ms), visit("verify_ms", &S::verify_ms);
     visit("overhead_ms", &S::overhead_ms), visit("draft_prompt_ms", &S::draft_prompt_ms);
+  }
+  // Those that add up: all but rates.
+  static void VisitSums(const auto& visit) {
+    VisitFields([&](const char*, auto member) {
+      if constexpr (std::is_member_object_pointer_v<decltype(member)>) visit(member);
+    });
   }
 };
 

@@ -34,6 +34,7 @@ FUNCTIONS: Dict[str, str] = {
     "foretoken_engine_detokenize": "ippzipzpp", "foretoken_engine_submit": "ipppp", "foretoken_stream_next": "iplpp",
     "foretoken_stream_ended": "ip", "foretoken_stream_cancel": "vp", "foretoken_stream_result": "ippp", "foretoken_stream_free": "vp",
     "foretoken_engine_generate": "ipppppp", "foretoken_result_get": "pp", "foretoken_result_stat": "ipspp",
+    "foretoken_result_key": "sz",
     "foretoken_result_free": "vp", "foretoken_chat_create": "ipp", "foretoken_chat_add": "ipsszsp",
     "foretoken_chat_tokens": "ippppzpp", "foretoken_chat_text": "ippppzpp", "foretoken_chat_free": "vp",
     "foretoken_session_open": "ippp", "foretoken_session_begin": "ippzp", "foretoken_session_propose": "ipiipp",

@@ -6,6 +6,7 @@ thread at a time reads a stream; any thread may cancel it.
 """
 import ctypes
 import enum
+import functools
 import threading
 import time
 from dataclasses import dataclass
@@ -17,10 +18,6 @@ from .errors import Code, Error
 
 _MAIN_MS, _OTHER_MS = 50, 1000  # how long a thread waits at once: the main one looks at signals in between
 _ROUND, _END = 1, 2
-
-STATISTICS = ("rounds", "draft_rounds", "drafted", "accepted", "recovered", "bonus", "plain", "emitted", "draft_forwards", "target_forwards",
-              "acceptance_rate", "mean_acceptance_length", "draft_ms", "verify_ms", "overhead_ms", "prompt_ms", "decode_ms", "prompt_tokens",
-              "cached_prompt_tokens", "decoded_tokens", "queue_ms", "first_token_ms", "total_ms")
 
 
 class Origin(enum.IntEnum):
@@ -49,8 +46,8 @@ class Completion:
     """What a request gave.
 
     logprobs: float32 [tokens], and top_logprobs: for each token the best ones as (token, logprob), best first; None if not asked for.
-    embedding: float32 [embedding_size], not normalised, or None. statistics: by the names of `STATISTICS`, without rates that have no
-    denominator; times are milliseconds.
+    embedding: float32 [embedding_size], not normalised, or None. statistics: by the names of `statistic_names()`, without rates that have
+    no denominator; times are milliseconds.
     """
 
     text: str
@@ -67,9 +64,18 @@ class Completion:
     statistics: Dict[str, Union[int, float]]
 
 
+@functools.lru_cache(maxsize=None)
+def statistic_names() -> Tuple[str, ...]:
+    """The statistics of a completion."""
+    names: List[str] = []
+    while (name := lib.library().foretoken_result_key(len(names))) is not None:
+        names.append(name.decode())
+    return tuple(names)
+
+
 def _statistics(result: int) -> Dict[str, Union[int, float]]:
     found: Dict[str, Union[int, float]] = {}
-    for key in STATISTICS:
+    for key in statistic_names():
         value = ctypes.c_double()
         try:
             lib.call("foretoken_result_stat", result, key.encode(), ctypes.byref(value))

@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 
 namespace foretoken {
@@ -50,9 +51,7 @@ Request Ask(int i, int n_tokens = 24) {
 
 // What the request gives when it runs alone.
 std::string Alone(const Request& request) {
-  auto engine = Engine::Open(Options(1));
-  EXPECT_TRUE(engine);
-  return (*engine)->Generate(request)->text;
+  return Generated(*OpenEngine(Options(1)), request).text;
 }
 
 // Holds the engine inside a step: a request whose logits processor waits here.

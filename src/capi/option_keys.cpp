@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <tuple>
 
 #include "capi/option_values.h"
 #include "capi/options.h"
+#include "foretoken/sampling_keys.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/structured_output.h"
 
@@ -24,11 +26,20 @@ struct OptionKey {
   Status (*set_tokens)(Options& options, std::span<const std::int32_t> tokens) = nullptr;
 };
 
-// The row of one member, which `Member` finds in the options.
+// A member of the options, or of a part of them.
+template <typename Part, typename T>
+T& Field(Options& o, T Part::*member) {
+  SamplingParameters& sampling = o.request.sampling;
+  return std::get<Part&>(std::tie(o, o.engine, o.request, sampling, sampling.dry,
+                                  o.request.speculative, o.chat)).*
+         member;
+}
+
+// The row of one member.
 template <auto Member>
 constexpr OptionKey Sets(std::string_view name) {
   return {name, [](Options& options, std::string_view text) -> Status {
-            return ReadValue(text, Member(options));
+            return ReadValue(text, Field(options, Member));
           }};
 }
 
@@ -36,7 +47,7 @@ template <auto Member>
 constexpr OptionKey SetsTokens(std::string_view name) {
   OptionKey key = Sets<Member>(name);
   key.set_tokens = [](Options& options, std::span<const std::int32_t> tokens) -> Status {
-    Member(options) = std::vector<std::int32_t>(tokens.begin(), tokens.end());
+    Field(options, Member) = std::vector<std::int32_t>(tokens.begin(), tokens.end());
     return {};
   };
   return key;
@@ -51,299 +62,132 @@ constexpr OptionKey SetsGrammar(std::string_view name) {
           }};
 }
 
-constexpr std::array kEngineRows = {Sets < [](Options & o) -> auto& {return o.engine.model;
-}  // namespace
-> ("model"), Sets < [](Options& o) -> auto& {
-  return o.engine.draft_model;
-}
-> ("draft_model"), Sets < [](Options& o) -> auto& {
-  return o.engine.find_drafters;
-}
-> ("find_drafters"), Sets < [](Options& o) -> auto& {
-  return o.engine.context_size;
-}
-> ("context_size"), Sets < [](Options& o) -> auto& {
-  return o.engine.max_sequences;
-}
-> ("max_sequences"), Sets < [](Options& o) -> auto& {
-  return o.engine.cache_tokens;
-}
-> ("cache_tokens"), Sets < [](Options& o) -> auto& {
-  return o.engine.prefix_cache;
-}
-> ("prefix_cache"), Sets < [](Options& o) -> auto& {
-  return o.engine.state_checkpoint_tokens;
-}
-> ("state_checkpoint_tokens"), Sets < [](Options& o) -> auto& {
-  return o.engine.cache_file;
-}
-> ("cache_file"), Sets < [](Options& o) -> auto& {
-  return o.engine.cache_file_mb;
-}
-> ("cache_file_mb"), Sets < [](Options& o) -> auto& {
-  return o.engine.threads;
-}
-> ("threads"), Sets < [](Options& o) -> auto& {
-  return o.engine.pin_threads;
-}
-> ("pin_threads"), Sets < [](Options& o) -> auto& {
-  return o.engine.cache_type_k;
-}
-> ("cache_type_k"), Sets < [](Options& o) -> auto& {
-  return o.engine.cache_type_v;
-}
-> ("cache_type_v"), Sets < [](Options& o) -> auto& {
-  return o.engine.kv_cache;
-}
-> ("kv_cache"), SetsTokens < [](Options& o) -> auto& {
-  return o.engine.end_tokens;
-}
-> ("end_tokens"), Sets < [](Options& o) -> auto& {
-  return o.engine.prefill_rows;
-}
-> ("prefill_rows"), Sets < [](Options& o) -> auto& {
-  return o.engine.isa;
-}
-> ("isa"), Sets < [](Options& o) -> auto& {
-  return o.engine.repack_cache;
-}
-> ("repack_cache"), Sets < [](Options& o) -> auto& {
-  return o.engine.repack_cache_gb;
-}
-> ("repack_cache_gb"), Sets < [](Options& o) -> auto& {
-  return o.engine.record;
-}
-> ("record"), Sets < [](Options& o) -> auto& {
-  return o.max_waiting;
-}
-> ("max_waiting"),
-};  // namespace foretoken::capi
+constexpr std::array kEngineRows = {
+    Sets<&EngineOptions::model>("model"),
+    Sets<&EngineOptions::draft_model>("draft_model"),
+    Sets<&EngineOptions::find_drafters>("find_drafters"),
+    Sets<&EngineOptions::context_size>("context_size"),
+    Sets<&EngineOptions::max_sequences>("max_sequences"),
+    Sets<&EngineOptions::cache_tokens>("cache_tokens"),
+    Sets<&EngineOptions::prefix_cache>("prefix_cache"),
+    Sets<&EngineOptions::state_checkpoint_tokens>("state_checkpoint_tokens"),
+    Sets<&EngineOptions::cache_file>("cache_file"),
+    Sets<&EngineOptions::cache_file_mb>("cache_file_mb"),
+    Sets<&EngineOptions::threads>("threads"),
+    Sets<&EngineOptions::pin_threads>("pin_threads"),
+    Sets<&EngineOptions::cache_type_k>("cache_type_k"),
+    Sets<&EngineOptions::cache_type_v>("cache_type_v"),
+    Sets<&EngineOptions::kv_cache>("kv_cache"),
+    SetsTokens<&EngineOptions::end_tokens>("end_tokens"),
+    Sets<&EngineOptions::prefill_rows>("prefill_rows"),
+    Sets<&EngineOptions::isa>("isa"),
+    Sets<&EngineOptions::repack_cache>("repack_cache"),
+    Sets<&EngineOptions::repack_cache_gb>("repack_cache_gb"),
+    Sets<&EngineOptions::record>("record"),
+    Sets<&Options::max_waiting>("max_waiting"),
+};
 
-constexpr std::array kRequestRows = {Sets < [](Options & o) -> auto& {return o.request.prompt;
-}
-> ("prompt"), SetsTokens < [](Options& o) -> auto& {
-  return o.request.prompt_tokens;
-}
-> ("prompt_tokens"), Sets < [](Options& o) -> auto& {
-  return o.request.add_special;
-}
-> ("add_special"), Sets < [](Options& o) -> auto& {
-  return o.request.parse_special;
-}
-> ("parse_special"), Sets < [](Options& o) -> auto& {
-  return o.request.ignore_eos;
-}
-> ("ignore_eos"), Sets < [](Options& o) -> auto& {
-  return o.request.stop;
-}
-> ("stop"), SetsTokens < [](Options& o) -> auto& {
-  return o.request.stop_token_ids;
-}
-> ("stop_token_ids"), Sets < [](Options& o) -> auto& {
-  return o.request.control_texts;
-}
-> ("control_texts"), Sets < [](Options& o) -> auto& {
-  return o.request.prediction;
-}
-> ("prediction"), Sets < [](Options& o) -> auto& {
-  return o.request.logprobs;
-}
-> ("logprobs"), Sets < [](Options& o) -> auto& {
-  return o.request.embedding;
-}
-> ("embedding"), Sets < [](Options& o) -> auto& {
-  return o.request.reuse_prefix;
-}
-> ("reuse_prefix"), Sets < [](Options& o) -> auto& {
-  return o.request.cache_salt;
-}
-> ("cache_salt"), SetsTokens < [](Options& o) -> auto& {
-  return o.request.drafts;
-}
-> ("drafts"), SetsTokens < [](Options& o) -> auto& {
-  return o.request.generated;
-}
-> ("generated"), Sets < [](Options& o) -> auto& {
-  return o.deadline_ms;
-}
-> ("deadline_ms"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.grammar;
-}
-> ("grammar"), SetsGrammar<JsonSchemaGrammar>("json_schema"),
-    SetsGrammar<RegexGrammar>("regex"), Sets < [](Options& o) -> auto& {
-  return o.request.speculative.enabled;
-}
-> ("speculative"),
-}
-;
+constexpr std::array kRequestRows = {
+    Sets<&Request::prompt>("prompt"),
+    SetsTokens<&Request::prompt_tokens>("prompt_tokens"),
+    Sets<&Request::add_special>("add_special"),
+    Sets<&Request::parse_special>("parse_special"),
+    Sets<&Request::ignore_eos>("ignore_eos"),
+    Sets<&Request::stop>("stop"),
+    SetsTokens<&Request::stop_token_ids>("stop_token_ids"),
+    Sets<&Request::control_texts>("control_texts"),
+    Sets<&Request::prediction>("prediction"),
+    Sets<&Request::logprobs>("logprobs"),
+    Sets<&Request::embedding>("embedding"),
+    Sets<&Request::reuse_prefix>("reuse_prefix"),
+    Sets<&Request::cache_salt>("cache_salt"),
+    SetsTokens<&Request::drafts>("drafts"),
+    SetsTokens<&Request::generated>("generated"),
+    Sets<&Options::deadline_ms>("deadline_ms"),
+    Sets<&SamplingParameters::grammar>("grammar"),
+    SetsGrammar<JsonSchemaGrammar>("json_schema"),
+    SetsGrammar<RegexGrammar>("regex"),
+    Sets<&SpeculativeParameters::enabled>("speculative"),
+};
 
 // For requests, sessions and verifications.
-constexpr std::array kNoiseRows = {Sets < [](Options & o) -> auto& {return o.request.seed;
-}
-> ("seed"), Sets < [](Options& o) -> auto& {
-  return o.request.id;
-}
-> ("request_id"),
-}
-;
+constexpr std::array kNoiseRows = {
+    Sets<&Request::seed>("seed"),
+    Sets<&Request::id>("request_id"),
+};
 
-constexpr std::array kLimitRows = {Sets < [](Options & o) -> auto& {return o.request.max_new_tokens;
-}
-> ("max_new_tokens"), Sets < [](Options& o) -> auto& {
-  return o.request.min_new_tokens;
-}
-> ("min_new_tokens"),
-}
-;
+constexpr std::array kLimitRows = {
+    Sets<&Request::max_new_tokens>("max_new_tokens"),
+    Sets<&Request::min_new_tokens>("min_new_tokens"),
+};
 
-constexpr std::array kSamplingRows = {
-    Sets < [](Options & o) -> auto& {return o.request.sampling.temperature;
-}
-> ("temperature"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.top_k;
-}
-> ("top_k"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.top_p;
-}
-> ("top_p"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.min_p;
-}
-> ("min_p"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.typical_p;
-}
-> ("typical_p"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.eta;
-}
-> ("eta"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.repetition_penalty;
-}
-> ("repetition_penalty"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.repetition_window;
-}
-> ("repetition_window"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.frequency_penalty;
-}
-> ("frequency_penalty"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.presence_penalty;
-}
-> ("presence_penalty"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.dry.multiplier;
-}
-> ("dry_multiplier"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.dry.base;
-}
-> ("dry_base"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.dry.allowed_length;
-}
-> ("dry_allowed_length"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.dry.window;
-}
-> ("dry_window"), SetsTokens < [](Options& o) -> auto& {
-  return o.request.sampling.dry.breakers;
-}
-> ("dry_breakers"), Sets < [](Options& o) -> auto& {
-  return o.request.sampling.logit_bias;
-}
-> ("logit_bias"),
-}
-;
+// Behind the numbers of sampling, which have their own table (sampling_keys.h).
+constexpr std::array kSamplingLists = {
+    SetsTokens<&DryPenalty::breakers>("dry_breakers"),
+    Sets<&SamplingParameters::logit_bias>("logit_bias"),
+};
 
 // A request's own settings of speculation, by the names of the engine's: their rows read them.
 struct Override {
   std::string_view name;
   void (*copy)(SpeculativeParameters& request, const SpeculativeOptions& read);
 };
+template <auto Own, auto Read>
+constexpr Override Overrides(std::string_view name) {
+  return {name, [](auto& request, auto& read) { request.*Own = read.*Read; }};
+}
 
+using P = SpeculativeParameters;
+using O = SpeculativeOptions;
 constexpr std::array kOverrides = {
-    Override{"speculative_method", [](auto& request, auto& read) { request.method = read.method; }},
-    Override{"rejection_sampling_strategy",
-             [](auto& request, auto& read) { request.strategy = read.strategy; }},
-    Override{"num_speculative_tokens",
-             [](auto& request, auto& read) {
-               request.num_speculative_tokens = read.num_speculative_tokens;
-             }},
-    Override{"min_speculative_tokens",
-             [](auto& request, auto& read) {
-               request.min_speculative_tokens = read.min_speculative_tokens;
-             }},
-    Override{"first_target",
-             [](auto& request, auto& read) { request.first_target = read.first_target; }},
-    Override{"draft_p_min",
-             [](auto& request, auto& read) { request.draft_p_min = read.draft_p_min; }},
+    Overrides<&P::method, &O::method>("speculative_method"),
+    Overrides<&P::strategy, &O::strategy>("rejection_sampling_strategy"),
+    Overrides<&P::num_speculative_tokens, &O::num_speculative_tokens>("num_speculative_tokens"),
+    Overrides<&P::min_speculative_tokens, &O::min_speculative_tokens>("min_speculative_tokens"),
+    Overrides<&P::first_target, &O::first_target>("first_target"),
+    Overrides<&P::draft_p_min, &O::draft_p_min>("draft_p_min"),
 };
 
-constexpr std::array kChatRows = {Sets < [](Options & o) -> auto& {return o.chat.chat_template;
-}
-> ("chat_template"), Sets < [](Options& o) -> auto& {
-  return o.chat.template_text;
-}
-> ("template_text"), Sets < [](Options& o) -> auto& {
-  return o.chat.add_generation_prompt;
-}
-> ("add_generation_prompt"), Sets < [](Options& o) -> auto& {
-  return o.chat.date;
-}
-> ("date"), Sets < [](Options& o) -> auto& {
-  return o.chat.tools_json;
-}
-> ("tools_json"), Sets < [](Options& o) -> auto& {
-  return o.chat.template_kwargs_json;
-}
-> ("template_kwargs_json"),
-}
-;
+constexpr std::array kChatRows = {
+    Sets<&ChatOptions::chat_template>("chat_template"),
+    Sets<&ChatOptions::template_text>("template_text"),
+    Sets<&ChatOptions::add_generation_prompt>("add_generation_prompt"),
+    Sets<&ChatOptions::date>("date"),
+    Sets<&ChatOptions::tools_json>("tools_json"),
+    Sets<&ChatOptions::template_kwargs_json>("template_kwargs_json"),
+};
 
-constexpr std::array kVocabularyRows = {Sets < [](Options & o) -> auto& {return o.vocabulary_size;
-}
-> ("vocabulary_size"), Sets < [](Options& o) -> auto& {
-  return o.engine.isa;
-}
-> ("isa"),
-}
-;
+constexpr std::array kVocabularyRows = {
+    Sets<&Options::vocabulary_size>("vocabulary_size"),
+    Sets<&EngineOptions::isa>("isa"),
+};
 
-constexpr std::array kSessionRows = {Sets < [](Options & o) -> auto& {return o.drafter;
-}
-> ("drafter"), Sets < [](Options& o) -> auto& {
-  return o.engine.model;
-}
-> ("model"), Sets < [](Options& o) -> auto& {
-  return o.engine.context_size;
-}
-> ("context_size"), Sets < [](Options& o) -> auto& {
-  return o.engine.threads;
-}
-> ("threads"), Sets < [](Options& o) -> auto& {
-  return o.engine.repack_cache;
-}
-> ("repack_cache"), Sets < [](Options& o) -> auto& {
-  return o.shares_noise;
-}
-> ("shares_noise"), Sets < [](Options& o) -> auto& {
-  return o.draft_p_min;
-}
-> ("draft_p_min"), SetsTokens < [](Options& o) -> auto& {
-  return o.engine.end_tokens;
-}
-> ("end_tokens"),
-}
-;
+constexpr std::array kSessionRows = {
+    Sets<&Options::drafter>("drafter"),
+    Sets<&EngineOptions::model>("model"),
+    Sets<&EngineOptions::context_size>("context_size"),
+    Sets<&EngineOptions::threads>("threads"),
+    Sets<&EngineOptions::repack_cache>("repack_cache"),
+    Sets<&Options::shares_noise>("shares_noise"),
+    Sets<&Options::draft_p_min>("draft_p_min"),
+    SetsTokens<&EngineOptions::end_tokens>("end_tokens"),
+};
 
 using Rows = std::span<const OptionKey>;
 
-// The rows of a kind, group by group.
+// The rows of a kind before the numbers of sampling, group by group.
 std::vector<Rows> RowsOf(foretoken_kind kind) {
   switch (kind) {
     case FORETOKEN_ENGINE:
       return {kEngineRows};
     case FORETOKEN_REQUEST:
-      return {kRequestRows, kLimitRows, kNoiseRows, kSamplingRows};
+      return {kRequestRows, kLimitRows, kNoiseRows};
     case FORETOKEN_CHAT:
       return {kChatRows};
     case FORETOKEN_VERIFICATION:
-      return {kVocabularyRows, kNoiseRows, kSamplingRows};
+      return {kVocabularyRows, kNoiseRows};
     case FORETOKEN_SESSION:
-      return {kSessionRows, kVocabularyRows, kLimitRows, kNoiseRows, kSamplingRows};
+      return {kSessionRows, kVocabularyRows, kLimitRows, kNoiseRows};
     default:
       return {};
   }
@@ -353,11 +197,21 @@ bool HasSettings(foretoken_kind kind) {
   return kind == FORETOKEN_ENGINE || kind == FORETOKEN_VERIFICATION;
 }
 
+bool Samples(foretoken_kind kind) {
+  return kind == FORETOKEN_REQUEST || kind == FORETOKEN_VERIFICATION || kind == FORETOKEN_SESSION;
+}
+
 const OptionKey* FindRow(foretoken_kind kind, const std::string& name) {
-  for (const Rows rows : RowsOf(kind))
+  std::vector<Rows> groups = RowsOf(kind);
+  if (Samples(kind)) groups.push_back(kSamplingLists);
+  for (const Rows rows : groups)
     for (const OptionKey& row : rows)
       if (row.name == name) return &row;
   return nullptr;
+}
+
+const SamplingKey* FindNumber(foretoken_kind kind, const std::string& name) {
+  return Samples(kind) ? FindSamplingKey(name) : nullptr;
 }
 
 std::string Canonical(std::string_view key) {
@@ -387,11 +241,15 @@ Status SetOverride(Options& options, const SpeculativeKey& setting, std::string_
 
 Status SetOption(Options& options, std::string_view key, std::string_view text) {
   const std::string name = Canonical(key);
-  if (const OptionKey* const row = FindRow(options.kind, name)) {
-    if (Status status = row->set(options, text); !status)
-      return Fail(std::move(status.error()).Of(name));
+  const auto of_name = [&](Status status) -> Status {
+    if (!status) return Fail(std::move(status.error()).Of(name));
     return {};
-  }
+  };
+  if (const OptionKey* const row = FindRow(options.kind, name))
+    return of_name(row->set(options, text));
+  if (const SamplingKey* const number = FindNumber(options.kind, name))
+    return of_name(number->Visit(options.request.sampling,
+                                 [&](auto& value) { return ReadValue(text, value); }));
   const SpeculativeKey* const setting = FindSpeculativeKey(name);
   if (setting == nullptr) return UnknownKey(key);
   if (HasSettings(options.kind))
@@ -401,11 +259,11 @@ Status SetOption(Options& options, std::string_view key, std::string_view text) 
 }
 
 Status SetTokens(Options& options, std::string_view key, std::span<const std::int32_t> tokens) {
-  const OptionKey* const row = FindRow(options.kind, Canonical(key));
-  if (row == nullptr) return UnknownKey(key);
-  if (row->set_tokens == nullptr)
-    return InvalidField(std::string(row->name),
-                        "it is no list of tokens; set it with foretoken_options_set");
+  const std::string name = Canonical(key);
+  const OptionKey* const row = FindRow(options.kind, name);
+  if (row == nullptr && FindNumber(options.kind, name) == nullptr) return UnknownKey(key);
+  if (row == nullptr || row->set_tokens == nullptr)
+    return InvalidField(name, "it is no list of tokens; set it with foretoken_options_set");
   return row->set_tokens(options, tokens);
 }
 
@@ -413,6 +271,13 @@ std::string_view KeyAt(foretoken_kind kind, std::size_t index) {
   for (const Rows rows : RowsOf(kind)) {
     if (index < rows.size()) return rows[index].name;
     index -= rows.size();
+  }
+  if (Samples(kind)) {
+    const std::span<const SamplingKey> numbers = SamplingKeys();
+    if (index < numbers.size()) return numbers[index].name;
+    index -= numbers.size();
+    if (index < kSamplingLists.size()) return kSamplingLists[index].name;
+    index -= kSamplingLists.size();
   }
   if (HasSettings(kind) && index < SpeculativeKeys().size()) return SpeculativeKeys()[index].name;
   if (kind == FORETOKEN_REQUEST && index < kOverrides.size()) return kOverrides[index].name;

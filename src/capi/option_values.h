@@ -89,11 +89,8 @@ inline Status ReadValue(std::string_view text, std::map<std::int32_t, float>& va
 }
 
 inline Status ReadValue(std::string_view text, CacheType& value) {
-  if (text == "f32") return value = CacheType::kF32, Status();
-  if (text == "f16") return value = CacheType::kF16, Status();
-  if (text == "bf16") return value = CacheType::kBF16, Status();
-  if (text == "q8_0") return value = CacheType::kQ8_0, Status();
-  return Unreadable(text, "a cache type; choose f32, f16, bf16 or q8_0");
+  FORETOKEN_TRY(value, ParseCacheType(text));
+  return {};
 }
 
 inline Status ReadValue(std::string_view text, ControlTexts& value) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/result.h"
 
-#include <array>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "capi/errors.h"
@@ -43,62 +43,39 @@ foretoken_result::foretoken_result(foretoken::ChoiceEnd ended) : end(std::move(e
 namespace foretoken::capi {
 namespace {
 
-using Value = std::optional<double>;
-
-struct StatRow {
-  std::string_view key;
-  Value (*value)(const ChoiceEnd& end);
-};
-
-// The row of a number that `Member` finds.
-template <auto Member>
-constexpr StatRow Shows(std::string_view key) {
-  return {key, [](const ChoiceEnd& end) -> Value { return static_cast<double>(Member(end)); }};
+// Calls visit(key, value) for each statistic that is one number; rates without a denominator have no value.
+void VisitStats(const ChoiceEnd& end, const auto& visit) {
+  const SpeculationStats& speculation = end.completion.speculation;
+  SpeculationStats::VisitFields([&](const char* key, auto member) {
+    if constexpr (std::is_member_function_pointer_v<decltype(member)>)
+      visit(key, (speculation.*member)());
+    else if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(speculation.*member)>>)
+      visit(key, std::optional(static_cast<double>(speculation.*member)));
+  });
+  const auto number = [&](const char* key, double value) { visit(key, std::optional(value)); };
+  const Timings& timings = end.completion.timings;
+  number("prompt_ms", timings.prompt_ms), number("decode_ms", timings.decode_ms);
+  number("prompt_tokens", timings.prompt_tokens);
+  number("cached_prompt_tokens", timings.cached_prompt_tokens);
+  number("decoded_tokens", timings.decoded_tokens);
+  number("queue_ms", end.queue_ms), number("first_token_ms", end.first_token_ms);
+  number("total_ms", end.total_ms);
 }
 
-constexpr std::array kStatRows = {
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.rounds; }>("rounds"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.draft_rounds; }>("draft_rounds"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.drafted; }>("drafted"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.accepted; }>("accepted"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.recovered; }>("recovered"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.bonus; }>("bonus"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.plain; }>("plain"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.emitted; }>("emitted"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.draft_forwards; }>(
-        "draft_forwards"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.target_forwards; }>(
-        "target_forwards"),
-    StatRow{"acceptance_rate",
-            [](const ChoiceEnd& e) { return e.completion.speculation.acceptance_rate(); }},
-    StatRow{"mean_acceptance_length",
-            [](const ChoiceEnd& e) { return e.completion.speculation.mean_acceptance_length(); }},
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.draft_ms; }>("draft_ms"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.verify_ms; }>("verify_ms"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.speculation.overhead_ms; }>("overhead_ms"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.timings.prompt_ms; }>("prompt_ms"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.timings.decode_ms; }>("decode_ms"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.timings.prompt_tokens; }>("prompt_tokens"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.timings.cached_prompt_tokens; }>(
-        "cached_prompt_tokens"),
-    Shows<[](const ChoiceEnd& e) { return e.completion.timings.decoded_tokens; }>("decoded_tokens"),
-    Shows<[](const ChoiceEnd& e) { return e.queue_ms; }>("queue_ms"),
-    Shows<[](const ChoiceEnd& e) { return e.first_token_ms; }>("first_token_ms"),
-    Shows<[](const ChoiceEnd& e) { return e.total_ms; }>("total_ms"),
-};
-
-Status FindStat(const ChoiceEnd& end, const char* key, double& value) {
-  for (const StatRow& row : kStatRows) {
-    if (row.key != key) continue;
-    const Value found = row.value(end);
-    if (!found)
-      return FailField(ErrorCode::kNotFound, std::string(row.key),
-                       "nothing was drafted, so there is no such rate; read it where drafted > 0");
-    value = *found;
-    return {};
-  }
-  return FailField(ErrorCode::kNotFound, Shown(key),
-                   "a result has no such key; foretoken.h lists those it has");
+Status FindStat(const ChoiceEnd& end, std::string_view key, double& value) {
+  bool known = false;
+  std::optional<double> found;
+  VisitStats(end, [&](std::string_view name, const std::optional<double>& number) {
+    if (name == key) known = true, found = number;
+  });
+  if (!known)
+    return FailField(ErrorCode::kNotFound, Shown(key),
+                     "a result has no such key; foretoken_result_key lists those it has");
+  if (!found)
+    return FailField(ErrorCode::kNotFound, std::string(key),
+                     "nothing was drafted, so there is no such rate; read it where drafted > 0");
+  value = *found;
+  return {};
 }
 
 }  // namespace
@@ -120,6 +97,17 @@ foretoken_status foretoken_result_stat(const foretoken_result* result, const cha
     *value = 0;
     return capi::FindStat(result->end, key, *value);
   });
+}
+
+const char* foretoken_result_key(size_t index) {
+  const char* found = nullptr;
+  foretoken::capi::Guarded(nullptr, [&]() -> foretoken::Status {
+    foretoken::capi::VisitStats({}, [&](const char* key, const auto&) {
+      if (index-- == 0) found = key;
+    });
+    return {};
+  });
+  return found;
 }
 
 void foretoken_result_free(foretoken_result* result) {

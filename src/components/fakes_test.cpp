@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/verification.h"
@@ -152,9 +153,7 @@ TEST(Fakes, AScriptedDrafterDraftsInAnEngine) {
     options.drafter = std::move(drafter);
     options.speculative.controller = "fixed";
     if (!options.drafter) options.speculative.method = "none";
-    auto engine = Engine::Open(options);
-    EXPECT_TRUE(engine) << engine.error().message;
-    return *(*engine)->Generate(request);
+    return Generated(*OpenEngine(options), request);
   };
   const Completion plain = completion_by(nullptr);
   const auto drafter = std::make_shared<ScriptedDrafter>(plain.token_ids);

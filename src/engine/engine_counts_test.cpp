@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 
@@ -46,12 +47,6 @@ EngineOptions Instant(const std::string& method, const std::string& controller, 
   options.speculative.method = method;
   options.speculative.controller = controller;
   return options;
-}
-
-std::unique_ptr<Engine> OpenCounted(const EngineOptions& options) {
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
 }
 
 Request AskEngine(int prompt_tokens, int new_tokens, unsigned seed = 1) {
@@ -114,7 +109,7 @@ TEST(EngineCounts, AreWhatTheRequestsSaw) {
       EngineOptions options = Instant(method, controller, n);
       const std::string_view name = method;
       if (name == "standalone" || name == "portfolio") options.draft_model = FilesToCount().draft;
-      const auto engine = OpenCounted(options);
+      const auto engine = OpenEngine(options);
       std::vector<Request> requests;
       for (unsigned i = 0; i < 5; ++i)
         requests.push_back(AskEngine(20 + static_cast<int>(i), 60 + 9 * static_cast<int>(i), i));
@@ -127,8 +122,8 @@ TEST(EngineCounts, AreWhatTheRequestsSaw) {
 }
 
 TEST(EngineCounts, HavePassesByTheirRows) {
-  const auto engine = OpenCounted(Fixed());
-  const Completion completion = Generated(*engine, {AskEngine(40, 90)}).front();
+  const auto engine = OpenEngine(Fixed());
+  const Completion completion = Generated(*engine, AskEngine(40, 90));
   const std::vector<std::int64_t>& k = completion.speculation.k_histogram;  // a pass has K + 1 rows
   ASSERT_EQ(k.size(), 5U);
   const EngineCounts& counts = engine->counts();
@@ -142,7 +137,7 @@ TEST(EngineCounts, HavePassesByTheirRows) {
 TEST(EngineCounts, OfWidePassesStandInTheWideBands) {
   for (const auto& [n, band] : {std::pair{3, 4}, {6, 5}}) {
     EngineOptions options = Fixed(n);
-    const auto engine = OpenCounted(options);
+    const auto engine = OpenEngine(options);
     std::vector<Request> requests;
     for (int i = 0; i < n; ++i) requests.push_back(AskEngine(10, 40, static_cast<unsigned>(i)));
     Generated(*engine, requests);
@@ -152,18 +147,18 @@ TEST(EngineCounts, OfWidePassesStandInTheWideBands) {
 }
 
 TEST(EngineCounts, HaveTheChosenNumbers) {
-  const auto engine = OpenCounted(Fixed());
-  const Completion completion = Generated(*engine, {AskEngine(40, 90)}).front();
+  const auto engine = OpenEngine(Fixed());
+  const Completion completion = Generated(*engine, AskEngine(40, 90));
   const std::vector<std::int64_t>& drafted = completion.speculation.k_histogram;
   for (std::size_t k = 0; k < engine->counts().chosen.size(); ++k)
     EXPECT_EQ(engine->counts().chosen[k], k < drafted.size() ? drafted[k] : 0) << k;
 }
 
 TEST(EngineCounts, ALookUpThatFindsNothingWasNotPlainByChoice) {
-  const auto engine = OpenCounted(Instant("prediction", "fixed"));
+  const auto engine = OpenEngine(Instant("prediction", "fixed"));
   Request request = AskEngine(40, 21);
   request.prediction = "zzzz";
-  const Completion completion = Generated(*engine, {request}).front();
+  const Completion completion = Generated(*engine, request);
   ASSERT_EQ(completion.speculation.draft_rounds, 0);
   const EngineCounts& counts = engine->counts();
   EXPECT_EQ(counts.Plain(PlainReason::kNoDraft).rounds, 19);
@@ -173,7 +168,7 @@ TEST(EngineCounts, ALookUpThatFindsNothingWasNotPlainByChoice) {
 }
 
 TEST(EngineCounts, RequestsThatDraftNotAtAllAreDisabled) {
-  const auto engine = OpenCounted(Fixed());
+  const auto engine = OpenEngine(Fixed());
   Request request = AskEngine(40, 21);
   request.speculative.enabled = false;
   Generated(*engine, {request});
@@ -186,7 +181,7 @@ TEST(EngineCounts, WhereTheTableSaysNoneThatIsForTheCost) {
   EngineOptions options = Fixed(2);
   options.speculative.controller = "batch-size";
   options.speculative.num_speculative_tokens_per_batch_size = {{1, 1, 4}, {2, 2, 0}};
-  const auto engine = OpenCounted(options);
+  const auto engine = OpenEngine(options);
   const SpeculationStats stats =
       SumOfCounts(Generated(*engine, {AskEngine(40, 20, 1), AskEngine(40, 60, 2)}));
   // While both decoded, but for the last token of the shorter text.
@@ -199,7 +194,7 @@ TEST(EngineCounts, OfMoreRequestsThanMeasuredRowsFit) {
   EngineOptions options = Fixed(40);  // passes of up to 33 rows are measured
   options.speculative.controller = "cost-model";
   options.speculative.num_speculative_tokens = 1;
-  const auto engine = OpenCounted(options);
+  const auto engine = OpenEngine(options);
   std::vector<Request> requests;
   for (unsigned i = 0; i < 40; ++i) requests.push_back(AskEngine(10, 30, i));
   ExpectCountsFit(engine->counts(), SumOfCounts(Generated(*engine, requests)));
@@ -208,7 +203,7 @@ TEST(EngineCounts, OfMoreRequestsThanMeasuredRowsFit) {
 TEST(EngineCounts, WhereBlocksRunOutDraftsGoFirst) {
   EngineOptions options = Fixed(2);
   options.cache_tokens = 128;  // four blocks; each text needs more than two in the end
-  const auto engine = OpenCounted(options);
+  const auto engine = OpenEngine(options);
   SpeculationStats stats;
   for (unsigned seed = 0; seed < 8; ++seed)
     stats.Add(
@@ -220,7 +215,7 @@ TEST(EngineCounts, WhereBlocksRunOutDraftsGoFirst) {
 }
 
 TEST(EngineCounts, TheFirstRoundOfAnEngineThatKnowsNoCostsMeasuresPlainDecoding) {
-  const auto engine = OpenCounted(Instant("none", "cost-model"));
+  const auto engine = OpenEngine(Instant("none", "cost-model"));
   EXPECT_TRUE(engine->PassCosts().empty());
   Request request = AskEngine(40, 30);
   request.speculative.method = "suffix";
@@ -233,7 +228,7 @@ TEST(EngineCounts, TheFirstRoundOfAnEngineThatKnowsNoCostsMeasuresPlainDecoding)
 TEST(EngineCounts, EveryPassOfAnEngineThatKnowsItsCostsIsPredicted) {
   EngineOptions options = Fixed();
   options.speculative.controller = "cost-model";
-  const auto engine = OpenCounted(options);
+  const auto engine = OpenEngine(options);
   Generated(*engine, {AskEngine(40, 90)});
   const EngineCounts& counts = engine->counts();
   const auto& ratios = counts.cost_model.counts;
@@ -250,7 +245,7 @@ TEST(EngineCounts, RatiosFallIntoTheirClasses) {
 }
 
 TEST(EngineCounts, PassCostsRiseWithTheRows) {
-  const auto engine = OpenCounted(Fixed(2));
+  const auto engine = OpenEngine(Fixed(2));
   Request plain = AskEngine(40, 20);
   plain.speculative.enabled = false;
   Generated(*engine, {plain});
@@ -268,7 +263,7 @@ TEST(EngineCounts, PrefixMissesAreThePromptTokensThatHadToBeRead) {
   for (const bool prefix_cache : {true, false}) {
     EngineOptions options = Fixed();
     options.prefix_cache = prefix_cache;
-    const auto engine = OpenCounted(options);
+    const auto engine = OpenEngine(options);
     Generated(*engine, {AskEngine(100, 4), AskEngine(100, 4), AskEngine(70, 4, 2)});
     const std::int64_t cached = engine->load().cached_prompt_tokens;
     EXPECT_EQ(cached, prefix_cache ? 96 : 0);

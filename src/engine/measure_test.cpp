@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 
@@ -42,9 +43,7 @@ std::unique_ptr<Engine> OpenMeasured(const std::string& method, int sequences = 
   if (method == "standalone") options.draft_model = files.draft;
   if (method == "mtp") options.draft_model = files.mtp;
   if (method == "eagle") options.draft_model = files.eagle;
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
+  return OpenEngine(options);
 }
 
 Measurements MeasureOn(Engine& engine, const MeasureOptions& options) {

@@ -9,71 +9,29 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <string_view>
 
-#include "fixtures/tiny_model.h"
+#include "fixtures/kept_texts_testing.h"
 #include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {
 
-class SlotFiles : public testing::TestWithParam<const char*> {
+class SlotFiles : public KeptTexts {
  protected:
-  std::string folder = fixtures::TemporaryFolder();
-  std::string model = [this] {
-    fixtures::TinyModelOptions tiny = fixtures::SmallestOf(GetParam());
-    tiny.seed = 29, tiny.context_length = 1024;
-    return fixtures::WriteTinyModel(folder, tiny);
-  }();
-  std::string slots = [this] {
-    const std::string path = folder + "/slots";
-    mkdir(path.c_str(), 0700);
-    return path;
-  }();
+  SlotFiles() : KeptTexts(29) { mkdir(slots.c_str(), 0700); }
 
   EngineOptions Options() const {
-    EngineOptions options{.model = model, .repack_cache = "off"};
-    options.threads = 1;
+    EngineOptions options = PlainOptions();
     options.max_sequences = 2;
-    options.find_drafters = false;
-    options.speculative.method = "ngram";
-    options.state_checkpoint_tokens = 128;
     options.slot_folder = slots;
     return options;
   }
-  static std::unique_ptr<Engine> OpenSlots(EngineOptions options) {
-    auto engine = Engine::Open(std::move(options));
-    EXPECT_TRUE(engine) << engine.error().message;
-    return *std::move(engine);
-  }
   static Request Ask(int n_tokens, int slot = -1, const std::string& salt = "", int first = 3) {
-    Request request;
-    for (int i = 0; i < n_tokens; ++i)
-      request.prompt_tokens.push_back(3 + (first + i * 7 + i / 11) % 250);
-    request.max_new_tokens = 12;
-    request.ignore_eos = true;
-    request.sampling.temperature = 0;
-    request.logprobs = 2;
-    request.cache_salt = salt;
+    Request request =
+        LongRequest(n_tokens, salt, [&](int i) { return 3 + (first + i * 7 + i / 11) % 250; });
     request.slot = slot;
     return request;
   }
-  static Completion Run(Engine& engine, const Request& request) {
-    auto completion = engine.Generate(request);
-    EXPECT_TRUE(completion) << completion.error().message;
-    return *std::move(completion);
-  }
-  static void ExpectSameText(const Completion& a, const Completion& b) {
-    EXPECT_EQ(a.token_ids, b.token_ids);
-    ASSERT_EQ(a.logprobs.size(), b.logprobs.size());
-    for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-      EXPECT_EQ(a.logprobs[i].logprob, b.logprobs[i].logprob) << i;
-  }
-  static bool Recurrent() {
-    return std::string_view(GetParam()) == "qwen35" || std::string_view(GetParam()) == "falcon-h1";
-  }
-  // What is not read again of a prompt of a text that came back.
-  static int KnownOf(int n_tokens) { return Recurrent() ? n_tokens - 1 : n_tokens / 32 * 32; }
   std::string Path(const std::string& name) const { return slots + "/" + name; }
   std::string BytesOf(const std::string& name) const {
     std::ifstream in(Path(name), std::ios::binary);
@@ -93,37 +51,39 @@ class SlotFiles : public testing::TestWithParam<const char*> {
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(slots)) ++n;
     return n;
   }
+
+  std::string slots = folder + "/slots";
 };
 
 TEST_P(SlotFiles, AnotherEngineReadsWhatIsNew) {
-  const Completion wanted = Run(*OpenSlots(Options()), Ask(300));
+  const Completion wanted = Generated(*OpenEngine(Options()), Ask(300));
   SlotCounts saved;
   {
-    const auto engine = OpenSlots(Options());
-    EXPECT_EQ(Run(*engine, Ask(300)).slot, 0);
+    const auto engine = OpenEngine(Options());
+    EXPECT_EQ(Generated(*engine, Ask(300)).slot, 0);
     const auto result = engine->SaveSlot(0, "one");
     ASSERT_TRUE(result) << result.error().message;
     saved = *result;
     EXPECT_EQ(saved.tokens, 311);  // the last token of the answer has not been read
     EXPECT_EQ(saved.bytes, static_cast<std::int64_t>(BytesOf("one").size()));
   }
-  const auto engine = OpenSlots(Options());
+  const auto engine = OpenEngine(Options());
   const auto restored = engine->RestoreSlot(1, "one");
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(restored->tokens, saved.tokens);
   EXPECT_EQ(restored->bytes, saved.bytes);
-  const Completion again = Run(*engine, Ask(300));
-  ExpectSameText(again, wanted);
-  EXPECT_EQ(again.timings.cached_prompt_tokens, KnownOf(300));
+  const Completion again = Generated(*engine, Ask(300));
+  ExpectSame(again, wanted);
+  EXPECT_EQ(again.timings.cached_prompt_tokens, Known(300));
   // The slot has the text, as if it had ended there.
   EXPECT_EQ(engine->SaveSlot(1, "two")->tokens, 311);
   EXPECT_EQ(FilesInFolder(), 2);
 }
 
 TEST_P(SlotFiles, ARequestNamesItsSlot) {
-  const auto engine = OpenSlots(Options());
-  EXPECT_EQ(Run(*engine, Ask(200, 1)).slot, 1);
-  EXPECT_EQ(Run(*engine, Ask(100, 0, "", 90)).slot, 0);
+  const auto engine = OpenEngine(Options());
+  EXPECT_EQ(Generated(*engine, Ask(200, 1)).slot, 1);
+  EXPECT_EQ(Generated(*engine, Ask(100, 0, "", 90)).slot, 0);
   EXPECT_EQ(engine->SaveSlot(1, "long")->tokens, 211);
   EXPECT_EQ(engine->SaveSlot(0, "short")->tokens, 111);
   const auto refused = engine->Generate(Ask(10, 2));
@@ -133,25 +93,25 @@ TEST_P(SlotFiles, ARequestNamesItsSlot) {
 
 TEST_P(SlotFiles, ServeTheSameSaltOnly) {
   {
-    const auto engine = OpenSlots(Options());
-    Run(*engine, Ask(300, 0, "ann"));
+    const auto engine = OpenEngine(Options());
+    Generated(*engine, Ask(300, 0, "ann"));
     EXPECT_EQ(engine->SaveSlot(0, "x", "bob").error().code, ErrorCode::kNotFound);
     EXPECT_EQ(engine->SaveSlot(0, "x").error().code, ErrorCode::kNotFound);
     EXPECT_EQ(*engine->EraseSlot(0, "bob"), 0);
     EXPECT_EQ(FilesInFolder(), 0);
     ASSERT_TRUE(engine->SaveSlot(0, "x", "ann"));
-    Run(*engine, Ask(300, 0, "bob"));
+    Generated(*engine, Ask(300, 0, "bob"));
     const std::string before = BytesOf("x");
     EXPECT_EQ(engine->SaveSlot(0, "x", "bob").error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(BytesOf("x"), before);
   }
-  const auto engine = OpenSlots(Options());
+  const auto engine = OpenEngine(Options());
   EXPECT_NE(WhyNot(*engine, "x", "bob").find("another client saved it"), std::string::npos);
   EXPECT_EQ(engine->RestoreSlot(0, "x").error().code, ErrorCode::kMismatch);
   ASSERT_EQ(WhyNot(*engine, "x", "ann"), "");
-  EXPECT_EQ(Run(*engine, Ask(300, 1, "bob")).timings.cached_prompt_tokens, 0);
-  EXPECT_EQ(Run(*engine, Ask(300, 1)).timings.cached_prompt_tokens, 0);
-  EXPECT_EQ(Run(*engine, Ask(300, 1, "ann")).timings.cached_prompt_tokens, KnownOf(300));
+  EXPECT_EQ(Generated(*engine, Ask(300, 1, "bob")).timings.cached_prompt_tokens, 0);
+  EXPECT_EQ(Generated(*engine, Ask(300, 1)).timings.cached_prompt_tokens, 0);
+  EXPECT_EQ(Generated(*engine, Ask(300, 1, "ann")).timings.cached_prompt_tokens, Known(300));
 }
 
 TEST_P(SlotFiles, WhatIsErasedIsReadAgain) {
@@ -159,29 +119,29 @@ TEST_P(SlotFiles, WhatIsErasedIsReadAgain) {
     EngineOptions options = Options();
     if (with_file) options.cache_file = folder + "/blocks", options.cache_file_mb = 64;
     {
-      const auto engine = OpenSlots(options);
-      Run(*engine, Ask(300, 0));
+      const auto engine = OpenEngine(options);
+      Generated(*engine, Ask(300, 0));
       if (with_file) ASSERT_TRUE(engine->KeepCache());
       EXPECT_EQ(*engine->EraseSlot(0), 311);
       EXPECT_EQ(*engine->EraseSlot(0), 0);
       EXPECT_EQ(engine->SaveSlot(0, "none").error().code, ErrorCode::kNotFound);
-      EXPECT_EQ(Run(*engine, Ask(300, 0)).timings.cached_prompt_tokens, 0);
+      EXPECT_EQ(Generated(*engine, Ask(300, 0)).timings.cached_prompt_tokens, 0);
       // What another text begins with stays.
       Request longer = Ask(300, 1);
       for (int i = 100; i < 300; ++i) longer.prompt_tokens[static_cast<std::size_t>(i)] = 9;
-      Run(*engine, longer);
+      Generated(*engine, longer);
       EXPECT_LE(*engine->EraseSlot(1), 312 - 96);
       if (!Recurrent())
-        EXPECT_EQ(Run(*engine, Ask(300, 0)).timings.cached_prompt_tokens, KnownOf(300));
+        EXPECT_EQ(Generated(*engine, Ask(300, 0)).timings.cached_prompt_tokens, Known(300));
       EXPECT_GT(*engine->EraseSlot(0), 0);
     }
-    EXPECT_EQ(Run(*OpenSlots(options), Ask(300)).timings.cached_prompt_tokens, 0);
+    EXPECT_EQ(Generated(*OpenEngine(options), Ask(300)).timings.cached_prompt_tokens, 0);
   }
 }
 
 TEST_P(SlotFiles, NamesArePlain) {
-  const auto engine = OpenSlots(Options());
-  Run(*engine, Ask(40, 0));
+  const auto engine = OpenEngine(Options());
+  Generated(*engine, Ask(40, 0));
   for (const std::string name :
        {"", ".", "..", "a/b", "/a", "../a", "a..b", ".a", "a\n", "a\\b", "a\x7f"}) {
     EXPECT_EQ(engine->SaveSlot(0, name).error().code, ErrorCode::kInvalidArgument) << name;
@@ -198,8 +158,8 @@ TEST_P(SlotFiles, NamesArePlain) {
 }
 
 TEST_P(SlotFiles, FilesThatAreNotWholeAreRefused) {
-  const auto engine = OpenSlots(Options());
-  Run(*engine, Ask(300, 0));
+  const auto engine = OpenEngine(Options());
+  Generated(*engine, Ask(300, 0));
   ASSERT_TRUE(engine->SaveSlot(0, "good"));
   const std::string good = BytesOf("good");
   engine->EraseSlot(0).value();
@@ -240,28 +200,28 @@ TEST_P(SlotFiles, FilesThatAreNotWholeAreRefused) {
 
 TEST_P(SlotFiles, OfAnotherModelOrForALongerContextAreRefused) {
   {
-    const auto engine = OpenSlots(Options());
-    Run(*engine, Ask(600, 0));
+    const auto engine = OpenEngine(Options());
+    Generated(*engine, Ask(600, 0));
     ASSERT_TRUE(engine->SaveSlot(0, "x"));
   }
   EngineOptions other = Options();
   other.cache_type_k = CacheType::kF32;
-  EXPECT_NE(WhyNot(*OpenSlots(other), "x").find("of another model, or of other settings"),
+  EXPECT_NE(WhyNot(*OpenEngine(other), "x").find("of another model, or of other settings"),
             std::string::npos);
   EngineOptions shorter = Options();
   shorter.context_size = 512;
-  EXPECT_EQ(OpenSlots(shorter)->RestoreSlot(0, "x").error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(OpenEngine(shorter)->RestoreSlot(0, "x").error().code, ErrorCode::kTooLarge);
   EngineOptions small = Options();
   small.cache_tokens = 512;
-  EXPECT_EQ(OpenSlots(small)->RestoreSlot(0, "x").error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(OpenEngine(small)->RestoreSlot(0, "x").error().code, ErrorCode::kTooLarge);
 }
 
 TEST_P(SlotFiles, AFullDiskLeavesNoFile) {
-  const auto engine = OpenSlots(Options());
-  Run(*engine, Ask(300, 0));
+  const auto engine = OpenEngine(Options());
+  Generated(*engine, Ask(300, 0));
   ASSERT_TRUE(engine->SaveSlot(0, "x"));
   const std::string before = BytesOf("x");
-  Run(*engine, Ask(400, 0));
+  Generated(*engine, Ask(400, 0));
   rlimit limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit small = {.rlim_cur = 8192, .rlim_max = limit.rlim_max};
@@ -278,8 +238,8 @@ TEST_P(SlotFiles, AFullDiskLeavesNoFile) {
 TEST_P(SlotFiles, TakeNoMoreThanTheirLimit) {
   EngineOptions options = Options();
   options.cache_file_mb = 1;
-  const auto engine = OpenSlots(options);
-  Run(*engine, Ask(300, 0));
+  const auto engine = OpenEngine(options);
+  Generated(*engine, Ask(300, 0));
   const std::int64_t bytes = engine->SaveSlot(0, "x")->bytes;
   Put("theirs", std::string(static_cast<std::size_t>(1'000'000 - 2 * bytes), 'x'));
   EXPECT_TRUE(engine->SaveSlot(0, "y"));
@@ -290,7 +250,7 @@ TEST_P(SlotFiles, TakeNoMoreThanTheirLimit) {
 TEST_P(SlotFiles, NeedAFolderThatIsOurs) {
   EngineOptions options = Options();
   options.slot_folder.clear();
-  EXPECT_EQ(OpenSlots(options)->SaveSlot(0, "x").error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(OpenEngine(options)->SaveSlot(0, "x").error().code, ErrorCode::kUnsupported);
   for (const std::string& bad : {folder + "/none", model}) {
     options.slot_folder = bad;
     EXPECT_EQ(Engine::Open(options).error().code, ErrorCode::kInvalidArgument);
@@ -303,13 +263,7 @@ TEST_P(SlotFiles, NeedAFolderThatIsOurs) {
   EXPECT_EQ(Engine::Open(options).error().code, ErrorCode::kInvalidArgument);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, SlotFiles,
-                         testing::Values("llama", "gemma3", "qwen35", "falcon-h1", "deepseek2"),
-                         [](const auto& network) {
-                           std::string name = network.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Networks, SlotFiles, KeptNetworks(), KeptNetworkName);
 
 }  // namespace
 }  // namespace foretoken

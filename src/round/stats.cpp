@@ -17,7 +17,7 @@ void AddTo(std::vector<std::int64_t>& sum, const std::vector<std::int64_t>& othe
 }  // namespace
 
 void SpeculationStats::Add(const SpeculationStats& other) {
-  VisitFields([&](const char*, auto member) { AddTo(this->*member, other.*member); });
+  VisitSums([&](auto member) { AddTo(this->*member, other.*member); });
 }
 
 }  // namespace foretoken

@@ -17,8 +17,7 @@ void Subtract(std::vector<std::int64_t>& from, const std::vector<std::int64_t>& 
 SpeculationStats StatsTotal::Read(const SpeculationStats& running) const {
   SpeculationStats stats = ended_;
   stats.Add(running);
-  SpeculationStats::VisitFields(
-      [&](const char*, auto member) { Subtract(stats.*member, before_.*member); });
+  SpeculationStats::VisitSums([&](auto member) { Subtract(stats.*member, before_.*member); });
   return stats;
 }
 

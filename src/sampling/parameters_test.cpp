@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <climits>
+#include <cmath>
+#include <set>
+#include <type_traits>
+
 #include "foretoken/request.h"
+#include "foretoken/sampling_keys.h"
 #include "sampling/distribution_testing.h"
 
 namespace foretoken {
@@ -68,6 +75,52 @@ TEST(SamplingParameters, NameTheFieldTheValueAndTheRange) {
   };
   EXPECT_EQ(biased(100, 1.0f), "logit_bias: token 100 is not in the vocabulary; use 0 to 99");
   EXPECT_EQ(biased(5, kNan), "logit_bias: the value of token 5 is not a number; give one");
+}
+
+// Of each number: the defaults and both ends of its range are accepted, and what is just outside is refused by its name.
+TEST(SamplingParameters, HaveTheRangesOfTheirRows) {
+  for (const SamplingKey& key : SamplingKeys()) {
+    const auto complaint = [&](double value) {
+      SamplingParameters s;
+      key.Visit(s, [&](auto& number) {
+        number = static_cast<std::remove_reference_t<decltype(number)>>(value);
+      });
+      return Complaint(s);
+    };
+    const auto [least, most] = key.ranges.all;
+    EXPECT_EQ(complaint(key.Of(SamplingParameters())), "") << key.name;
+    if (std::isfinite(least)) {
+      EXPECT_EQ(complaint(least), "") << key.name;
+    }
+    if (std::isfinite(most)) {
+      EXPECT_EQ(complaint(most), "") << key.name;
+    }
+    const std::string refused = fmt::format("{}: ", key.member);
+    if (std::isfinite(least)) {
+      EXPECT_TRUE(complaint(least - 1).starts_with(refused)) << key.name;
+    }
+    if (most < INT_MAX) {
+      EXPECT_TRUE(complaint(most + 1).starts_with(refused)) << key.name;
+    }
+  }
+}
+
+// What is typed is never more than what the library takes, and what a number needs is another one.
+TEST(SamplingKeys, AreConsistent) {
+  std::set<std::string_view> names;
+  for (const SamplingKey& key : SamplingKeys()) {
+    for (const std::string_view name : {key.name, key.flag.name})
+      EXPECT_TRUE(names.insert(name).second);
+    const NumberRange flags = key.flag_range(), fields = key.field_range();
+    EXPECT_LE(key.ranges.all.least, flags.least) << key.name;
+    EXPECT_LE(flags.least, fields.least) << key.name;
+    EXPECT_LE(fields.least, fields.most) << key.name;
+    EXPECT_LE(fields.most, flags.most) << key.name;
+    EXPECT_LE(flags.most, key.ranges.all.most) << key.name;
+    EXPECT_TRUE(key.needs.empty() || FindSamplingKey(key.needs) != nullptr) << key.name;
+    EXPECT_EQ(FindSamplingKey(key.name), &key);
+  }
+  EXPECT_EQ(FindSamplingKey("min-p"), nullptr);
 }
 
 TEST(SamplingParameters, NameTheFieldOfDry) {

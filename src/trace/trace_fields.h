@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "foretoken/drafts.h"
+#include "foretoken/sampling_keys.h"
 #include "foretoken/tools/replay.h"
 
 namespace foretoken::trace {
@@ -34,6 +36,13 @@ inline constexpr auto kHeaderFields = [](auto& fields, auto& header) {
 };
 
 inline constexpr auto kRequestFields = [](auto& fields, auto& request) {
+  const auto sampling = [&](const char* name, auto& number) {
+    const auto [least, most] = FindSamplingKey(name)->ranges.all;
+    if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(number)>>)
+      fields.Integer(name, static_cast<int>(least), static_cast<int>(most), number);
+    else
+      fields.Number(name, least, most, number);
+  };
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   fields.Integer("id", 0, kMost, request.id);
   fields.Integer("seed", 0, kMost, request.seed);
@@ -41,10 +50,8 @@ inline constexpr auto kRequestFields = [](auto& fields, auto& request) {
   fields.Text("strategy", kMostText, request.strategy);
   fields.Text("lookahead", kMostText, request.controller);
   fields.Integer("num_speculative_tokens", 0, kMaxDraft, request.num_speculative_tokens);
-  fields.Number("temperature", 0, 2, request.temperature);
-  fields.Integer("top_k", -1, kMostToken, request.top_k);
-  fields.Number("top_p", 0, 1, request.top_p);
-  fields.Number("min_p", 0, 1, request.min_p);
+  sampling("temperature", request.temperature), sampling("top_k", request.top_k);
+  sampling("top_p", request.top_p), sampling("min_p", request.min_p);
   fields.Integer("prompt_tokens", 1, kMostTokens, request.prompt_tokens);
   fields.Integer("max_new_tokens", 0, kMostTokens, request.max_new_tokens);
 };

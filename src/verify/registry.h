@@ -11,25 +11,17 @@
 #include <string_view>
 
 #include "foretoken/catalogue.h"
+#include "foretoken/options.h"
 #include "foretoken/result.h"
 #include "foretoken/verifier.h"
 #include "verify/verifier.h"
 
 namespace foretoken::verify {
 
-// The settings of all strategies; each reads its own. SpeculativeOptions has the meaning and the
-// ranges.
-struct VerifierSettings {
-  float acceptance_threshold = 0;
-  bool skip_sample_adjustment = false;
-  float typical_epsilon = 0.09f, typical_delta = 0.3f;
-  int relaxed_top_n = 10;
-  float relaxed_delta = 0.6f;
-};
-
 struct VerifierSpec {
   StrategyInfo info;
-  std::unique_ptr<Verifier> (*make)(const VerifierSettings& settings);
+  // Each strategy reads its own settings.
+  std::unique_ptr<Verifier> (*make)(const SpeculativeOptions& settings);
 };
 
 // What its row says of a strategy.
@@ -52,8 +44,8 @@ class ListedVerifier : public Verifier {
 
 // For VerifierSpec::make.
 template <typename T>
-std::unique_ptr<Verifier> Make([[maybe_unused]] const VerifierSettings& settings) {
-  if constexpr (std::is_constructible_v<T, const VerifierSettings&>)
+std::unique_ptr<Verifier> Make([[maybe_unused]] const SpeculativeOptions& settings) {
+  if constexpr (std::is_constructible_v<T, const SpeculativeOptions&>)
     return std::make_unique<T>(settings);
   else
     return std::make_unique<T>();

@@ -26,7 +26,7 @@ inline std::vector<std::string_view> VerifierNames() {
 }
 
 inline std::unique_ptr<Verifier> VerifierNamed(std::string_view name,
-                                               const VerifierSettings& settings = {}) {
+                                               const SpeculativeOptions& settings = {}) {
   for (const VerifierSpec* const row : Strategies())
     if (row->info.name == name) return row->make(settings);
   throw std::invalid_argument(std::string(name));

@@ -8,14 +8,8 @@
 
 namespace foretoken::verify {
 
-Rules::Rules(const SpeculativeOptions& o) {
-  const VerifierSettings settings = {.acceptance_threshold = o.acceptance_threshold,
-                                     .skip_sample_adjustment = o.skip_sample_adjustment,
-                                     .typical_epsilon = o.typical_epsilon,
-                                     .typical_delta = o.typical_delta,
-                                     .relaxed_top_n = o.relaxed_top_n,
-                                     .relaxed_delta = o.relaxed_delta};
-  for (const VerifierSpec* const row : Strategies()) verifiers_.push_back(row->make(settings));
+Rules::Rules(const SpeculativeOptions& options) {
+  for (const VerifierSpec* const row : Strategies()) verifiers_.push_back(row->make(options));
 }
 
 const Verifier& Rules::Of(VerifyStrategy strategy) const {

@@ -130,6 +130,25 @@ static void KeysAreListed(const char* page, const char* other_page) {
   CHECK(foretoken_options_key(99, 0) == NULL);
 }
 
+/* Each key that is listed is a statistic of any result. */
+static void StatisticsAreListed(foretoken_engine* engine) {
+  foretoken_options* request = Request("Once", "2");
+  foretoken_result* result = NULL;
+  const char* key;
+  size_t i = 0;
+  OK(foretoken_engine_generate(engine, request, NULL, NULL, &result, &error));
+  for (; (key = foretoken_result_key(i)) != NULL; ++i) {
+    double value = -1;
+    const foretoken_status status = foretoken_result_stat(result, key, &value, NULL);
+    const int is_rate = strcmp(key, "acceptance_rate") == 0 || strcmp(key, "mean_acceptance_length") == 0;
+    CHECK(status == (is_rate ? FORETOKEN_NOT_FOUND : FORETOKEN_OK) && value >= 0);
+  }
+  CHECK(i > 20 && foretoken_result_key(i + 1000) == NULL);
+  CHECK(foretoken_result_stat(result, "no_such_key", NULL, NULL) == FORETOKEN_INVALID_ARGUMENT);
+  foretoken_result_free(result);
+  foretoken_options_free(request);
+}
+
 static void FilesThatAreNotThere(const char* model) {
   foretoken_options* options = EngineOptions("/nowhere/at-all.gguf", NULL);
   foretoken_engine* engine = NULL;
@@ -185,6 +204,7 @@ int main(int argc, char** argv) {
   Set(options, "speculative_method", "none");
   engine = Open(options);
   RequestsOutOfRange(engine);
+  StatisticsAreListed(engine);
   foretoken_engine_close(engine);
   return failures != 0;
 }

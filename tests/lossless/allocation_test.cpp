@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/async_engine.h"
 #include "foretoken/catalogue.h"
@@ -14,7 +15,6 @@
 #include "foretoken/engine.h"
 #include "foretoken/speculative_decoder.h"
 #include "foretoken/verifier.h"
-#include "lossless/engines_testing.h"
 
 namespace {
 std::atomic<std::size_t> n_allocations = 0;

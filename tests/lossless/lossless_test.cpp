@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <map>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/engine.h"
 #include "kernels/dispatch.h"
-#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <cmath>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
-#include "lossless/engines_testing.h"
 
 namespace foretoken {
 

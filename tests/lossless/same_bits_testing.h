@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "lossless/engines_testing.h"
+#include "fixtures/engines_testing.h"
 
 namespace foretoken {
 

@@ -84,23 +84,14 @@ Result<int> RunAll(BenchSettings& settings) {
               "the models and flags");
 }
 
-settings::FlagSet DescribeBench() {
-  return Described(BenchFlags);
-}
-
-int RunBench(const Arguments& arguments) {
-  BenchSettings settings;
-  const settings::FlagSet flags = BenchFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  if (const Status status = Finish(settings); !status) return ReportError(status.error());
-  const Result<int> code = RunAll(settings);
-  return code ? *code : ReportError(code.error());
+Result<int> RunBench(BenchSettings& settings) {
+  FORETOKEN_CHECK_OK(Finish(settings));
+  return RunAll(settings);
 }
 
 }  // namespace
 
-extern const Verb kBenchVerb = {"bench",
-                                "measures passes, drafts, and plain beside speculative decoding",
-                                RunBench, DescribeBench};
+extern const Verb kBenchVerb = MakeVerb<BenchFlags, RunBench>(
+    "bench", "measures passes, drafts, and plain beside speculative decoding");
 
 }  // namespace foretoken::cli

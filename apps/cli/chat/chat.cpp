@@ -110,21 +110,14 @@ Result<int> Converse(settings::GenerateSettings& settings) {
   return failed && !editor.interactive() ? kFailed : kDone;
 }
 
-settings::FlagSet DescribeChat() {
-  return Described(ChatFlags);
-}
-
-int RunChat(const Arguments& arguments) {
-  settings::GenerateSettings settings;
-  const settings::FlagSet flags = ChatFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  if (const Status status = FinishChat(settings); !status) return ReportError(status.error());
-  const Result<int> code = Converse(settings);
-  return code ? *code : ReportError(code.error());
+Result<int> RunChat(settings::GenerateSettings& settings) {
+  FORETOKEN_CHECK_OK(FinishChat(settings));
+  return Converse(settings);
 }
 
 }  // namespace
 
-extern const Verb kChatVerb = {"chat", "talks with a model, line by line", RunChat, DescribeChat};
+extern const Verb kChatVerb =
+    MakeVerb<ChatFlags, RunChat>("chat", "talks with a model, line by line");
 
 }  // namespace foretoken::cli

@@ -14,6 +14,7 @@
 #include "cli/terminal.h"
 #include "config/nearest_name.h"
 #include "foretoken/request.h"
+#include "foretoken/sampling_keys.h"
 #include "settings/values.h"
 
 namespace foretoken::cli {
@@ -191,7 +192,9 @@ Reply Processor(ChatSession& session, const Words& words) {
       FORETOKEN_TRY(k, settings::ParseInteger(word, 0, kMaxTokens));
     } else {
       const bool temperature = preset->letters[i] == 'T';
-      FORETOKEN_TRY((temperature ? t : p), settings::ParseNumber(word, 0, temperature ? 2 : 1));
+      const auto [least, most] = FlagRange(temperature ? "temperature" : "top_p");
+      FORETOKEN_TRY((temperature ? t : p), settings::ParseNumber(word, static_cast<float>(least),
+                                                                 static_cast<float>(most)));
     }
   }
   session.request.sampling = preset->make(t, static_cast<int>(k), p);

@@ -138,27 +138,18 @@ Result<int> CheckCluster(ClusterSettings settings, bool with_model) {
   return kDone;
 }
 
-settings::FlagSet DescribeCluster() {
-  return Described(ClusterFlags);
-}
-
-int RunCluster(const Arguments& arguments) {
-  ClusterSettings settings;
-  const settings::FlagSet flags = ClusterFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+Result<int> RunCluster(ClusterSettings& settings) {
   if (settings.what != "check")
-    return ReportError({ErrorCode::kInvalidArgument,
-                        fmt::format("cluster: '{}' is not something it does; give 'check'",
-                                    Shown(settings.what))});
+    return InvalidArgument(
+        fmt::format("cluster: '{}' is not something it does; give 'check'", Shown(settings.what)));
   const bool with_model = !settings.generation.engine.model.empty();
-  if (const Status status = Finish(settings); !status) return ReportError(status.error());
-  const Result<int> code = CheckCluster(std::move(settings), with_model);
-  return code ? *code : ReportError(code.error());
+  FORETOKEN_CHECK_OK(Finish(settings));
+  return CheckCluster(std::move(settings), with_model);
 }
 
 }  // namespace
 
-extern const Verb kClusterVerb = {"cluster", "checks the machines that run one model together",
-                                  RunCluster, DescribeCluster};
+extern const Verb kClusterVerb = MakeVerb<ClusterFlags, RunCluster>(
+    "cluster", "checks the machines that run one model together");
 
 }  // namespace foretoken::cli

@@ -4,6 +4,7 @@
 #include "cli/json_objects.h"
 #include "cli/verb.h"
 #include "foretoken/catalogue.h"
+#include "foretoken/sampling_keys.h"
 #include "foretoken/speculative_config.h"
 #ifdef FORETOKEN_SERVER
 #include "cli/serve/paths_json.h"
@@ -134,6 +135,20 @@ const char* NameOf(SpeculativeKey::Type type) {
   return "";
 }
 
+Json SamplingJson() {
+  Json list = Json::array();
+  for (const SamplingKey& row : SamplingKeys()) {
+    const auto [least, most] = row.field_range();
+    list.push_back({{"name", row.name},
+                    {"flag", row.flag.name},
+                    {"field", row.field.name},
+                    {"least", least},
+                    {"most", most},
+                    {"default", row.Of(SamplingParameters())}});
+  }
+  return list;
+}
+
 Json SettingsJson() {
   Json list = Json::array();
   for (const SpeculativeKey& row : SpeculativeKeys()) {
@@ -157,7 +172,8 @@ std::string CatalogueJson() {
                {"controllers", ListOf(AllControllers())},
                {"architectures", ListOf(AllArchitectures())},
                {"types", TypesJson()},
-               {"settings", SettingsJson()}};
+               {"settings", SettingsJson()},
+               {"sampling", SamplingJson()}};
 #ifdef FORETOKEN_SERVER
   json["endpoints"] = EndpointsJson();
 #endif

@@ -27,25 +27,17 @@ settings::FlagSet CompletionFlags(CompletionSettings& s) {
   return flags;
 }
 
-settings::FlagSet DescribeCompletion() {
-  return Described(CompletionFlags);
-}
-
-int RunCompletion(const Arguments& arguments) {
-  CompletionSettings settings;
-  const settings::FlagSet flags = CompletionFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+Result<int> RunCompletion(CompletionSettings& settings) {
   if (settings.shell == "bash") return WriteOutput(BashCompletion());
   if (settings.shell == "zsh") return WriteOutput(ZshCompletion());
   if (settings.shell == "fish") return WriteOutput(FishCompletion());
-  return ReportError({ErrorCode::kInvalidArgument,
-                      fmt::format("completion: '{}' is not a known shell; give bash, zsh or fish",
-                                  Shown(settings.shell))});
+  return InvalidArgument(fmt::format(
+      "completion: '{}' is not a known shell; give bash, zsh or fish", Shown(settings.shell)));
 }
 
 }  // namespace
 
-extern const Verb kCompletionVerb = {"completion", "prints the completion for bash, zsh or fish",
-                                     RunCompletion, DescribeCompletion};
+extern const Verb kCompletionVerb = MakeVerb<CompletionFlags, RunCompletion>(
+    "completion", "prints the completion for bash, zsh or fish");
 
 }  // namespace foretoken::cli

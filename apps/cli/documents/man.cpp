@@ -43,25 +43,18 @@ Status WriteAll(const std::string& folder) {
   return {};
 }
 
-settings::FlagSet DescribeMan() {
-  return Described(ManFlags);
-}
-
-int RunMan(const Arguments& arguments) {
-  ManSettings settings;
-  const settings::FlagSet flags = ManFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+Result<int> RunMan(ManSettings& settings) {
   if (!settings.folder.empty()) {
-    const Status status = WriteAll(settings.folder);
-    return status ? kDone : ReportError(status.error());
+    FORETOKEN_CHECK_OK(WriteAll(settings.folder));
+    return kDone;
   }
   const Verb* const verb = FindVerb(settings.verb);
-  if (verb == nullptr && !settings.verb.empty()) return ReportError(NoSuchVerb(settings.verb));
+  if (verb == nullptr && !settings.verb.empty()) return Fail(NoSuchVerb(settings.verb));
   return WriteOutput(verb == nullptr ? ProgramManPage() : VerbManPage(*verb));
 }
 
 }  // namespace
 
-extern const Verb kManVerb = {"man", "prints manual pages", RunMan, DescribeMan};
+extern const Verb kManVerb = MakeVerb<ManFlags, RunMan>("man", "prints manual pages");
 
 }  // namespace foretoken::cli

@@ -176,19 +176,10 @@ std::string MetadataList(const Inspection& inspection) {
   return out;
 }
 
-settings::FlagSet DescribeInspect() {
-  return Described(InspectFlags);
-}
-
-int RunInspect(const Arguments& arguments) {
-  InspectSettings settings;
-  const settings::FlagSet flags = InspectFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  Output output;
-  if (const Status status = ChooseModel(settings); !status) return ReportError(status.error());
-  const auto file = ModelFile::Open(settings.model);
-  if (!file) return ReportError(file.error());
-  const Inspection inspection = Inspect(**file, settings.model, settings.context_size);
+Result<int> RunInspect(InspectSettings& settings) {
+  FORETOKEN_CHECK_OK(ChooseModel(settings));
+  FORETOKEN_TRY(const auto file, ModelFile::Open(settings.model));
+  const Inspection inspection = Inspect(*file, settings.model, settings.context_size);
   std::string text;
   if (settings.json) {
     text = InspectionJson(inspection, settings.tensors, settings.metadata);
@@ -197,15 +188,12 @@ int RunInspect(const Arguments& arguments) {
     if (settings.metadata) text += MetadataList(inspection);
     if (settings.tensors) text += TensorList(inspection);
   }
-  output.Write(text);
-  if (output.failed() && !output.closed_pipe()) return ReportError(output.status().error());
-  return kDone;
+  return WriteOutput(text);
 }
 
 }  // namespace
 
-extern const Verb kInspectVerb = {"inspect",
-                                  "shows what is in a model file, and whether it runs here",
-                                  RunInspect, DescribeInspect};
+extern const Verb kInspectVerb = MakeVerb<InspectFlags, RunInspect>(
+    "inspect", "shows what is in a model file, and whether it runs here");
 
 }  // namespace foretoken::cli

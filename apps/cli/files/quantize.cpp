@@ -112,35 +112,22 @@ Result<QuantizeReport> Quantize(QuantizeSettings& s) {
   return QuantizeFile(s.options);
 }
 
-settings::FlagSet DescribeQuantize() {
-  return Described(QuantizeFlags);
-}
-
-int RunQuantize(const Arguments& arguments) {
-  QuantizeSettings settings;
-  const settings::FlagSet flags = QuantizeFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  Output output;
-  if (const Status status = CheckComplete(settings); !status) return ReportError(status.error());
+Result<int> RunQuantize(QuantizeSettings& settings) {
+  FORETOKEN_CHECK_OK(CheckComplete(settings));
   const InterruptGuard guard;
   const auto report = Quantize(settings);
   if (!report && InterruptGuard::interrupted()) return kInterrupted;
   if (!report)
-    return ReportError({report.error().code, settings::InFlags(report.error().message, flags)});
+    return Fail(report.error().code,
+                settings::InFlags(report.error().message, QuantizeFlags(settings)));
   const QuantizeOptions& options = settings.options;
-  if (settings.json) {
-    output.Write(QuantizationJson(*report, options.input, options.output));
-  } else if (!settings.quiet) {
-    output.Write(QuantizationLine(*report, options.output));
-  }
-  if (output.failed() && !output.closed_pipe()) return ReportError(output.status().error());
-  return kDone;
+  if (settings.json) return WriteOutput(QuantizationJson(*report, options.input, options.output));
+  return settings.quiet ? kDone : WriteOutput(QuantizationLine(*report, options.output));
 }
 
 }  // namespace
 
-extern const Verb kQuantizeVerb = {
-    "quantize", "writes a model file in another number type: smaller, nearly as good", RunQuantize,
-    DescribeQuantize};
+extern const Verb kQuantizeVerb = MakeVerb<QuantizeFlags, RunQuantize>(
+    "quantize", "writes a model file in another number type: smaller, nearly as good");
 
 }  // namespace foretoken::cli

@@ -128,28 +128,17 @@ Result<std::string> Text(ModelFile& file, const TokenizeSettings& s) {
   return text;
 }
 
-settings::FlagSet DescribeTokenize() {
-  return Described(TokenizeFlags);
-}
-
-int RunTokenize(const Arguments& arguments) {
-  TokenizeSettings settings;
-  const settings::FlagSet flags = TokenizeFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  if (const Status status = Finish(settings); !status) return ReportError(status.error());
-  const auto file = ModelFile::Open(settings.model);
-  if (!file) return ReportError(file.error());
-  const auto text = settings.detokenize ? Text(**file, settings) : Tokens(**file, settings);
-  if (!text) return ReportError(text.error());
-  Output output(settings.raw);
-  output.Write(*text);
-  if (output.failed() && !output.closed_pipe()) return ReportError(output.status().error());
-  return kDone;
+Result<int> RunTokenize(TokenizeSettings& settings) {
+  FORETOKEN_CHECK_OK(Finish(settings));
+  FORETOKEN_TRY(const auto file, ModelFile::Open(settings.model));
+  FORETOKEN_TRY(const std::string text,
+                settings.detokenize ? Text(*file, settings) : Tokens(*file, settings));
+  return WriteOutput(text, settings.raw);
 }
 
 }  // namespace
 
-extern const Verb kTokenizeVerb = {"tokenize", "text to token ids and back", RunTokenize,
-                                   DescribeTokenize};
+extern const Verb kTokenizeVerb =
+    MakeVerb<TokenizeFlags, RunTokenize>("tokenize", "text to token ids and back");
 
 }  // namespace foretoken::cli

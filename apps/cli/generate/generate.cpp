@@ -140,27 +140,16 @@ Result<int> Generate(GenerateSettings& settings) {
   return InterruptGuard::interrupted() ? kInterrupted : kDone;
 }
 
-settings::FlagSet DescribeGenerate() {
-  return Described(settings::GenerateFlags);
-}
-
-int RunGenerate(const Arguments& arguments) {
-  GenerateSettings settings;
-  const settings::FlagSet flags = settings::GenerateFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+Result<int> RunGenerate(GenerateSettings& settings) {
   settings.prompt_is_piped = !settings.prompt && !settings.prompt_file &&
                              settings.request.prompt_tokens.empty() && StandardInputHoldsText();
-  if (const Status status = settings::Finish(settings); !status) {
-    return ReportError(status.error());
-  }
-  const Result<int> code = Generate(settings);
-  return code ? *code : ReportError(code.error());
+  FORETOKEN_CHECK_OK(settings::Finish(settings));
+  return Generate(settings);
 }
 
 }  // namespace
 
-extern const Verb kGenerateVerb = {"generate",
-                                   "continues a prompt, faster by speculation, with the same text",
-                                   RunGenerate, DescribeGenerate};
+extern const Verb kGenerateVerb = MakeVerb<settings::GenerateFlags, RunGenerate>(
+    "generate", "continues a prompt, faster by speculation, with the same text");
 
 }  // namespace foretoken::cli

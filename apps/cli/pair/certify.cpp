@@ -194,24 +194,15 @@ Result<int> Certify(CertifySettings settings) {
   return certification.certificate() == Certificate::kExact ? kDone : kFailed;
 }
 
-settings::FlagSet DescribeCertify() {
-  return Described(CertifyFlags);
-}
-
-int RunCertify(const Arguments& arguments) {
-  CertifySettings settings;
-  const settings::FlagSet flags = CertifyFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  if (const Status status = Finish(settings); !status) return ReportError(status.error());
-  if (const Status status = Check(settings); !status) return ReportError(status.error());
-  const Result<int> code = Certify(settings);
-  return code ? *code : ReportError(code.error());
+Result<int> RunCertify(CertifySettings& settings) {
+  FORETOKEN_CHECK_OK(Finish(settings));
+  FORETOKEN_CHECK_OK(Check(settings));
+  return Certify(settings);
 }
 
 }  // namespace
 
-extern const Verb kCertifyVerb = {"certify",
-                                  "proves on your models that speculation changes nothing",
-                                  RunCertify, DescribeCertify};
+extern const Verb kCertifyVerb = MakeVerb<CertifyFlags, RunCertify>(
+    "certify", "proves on your models that speculation changes nothing");
 
 }  // namespace foretoken::cli

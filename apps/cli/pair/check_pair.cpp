@@ -240,23 +240,14 @@ Result<int> CheckPair(CheckPairSettings settings) {
   return work ? kDone : kFailed;
 }
 
-settings::FlagSet DescribeCheckPair() {
-  return Described(CheckPairFlags);
-}
-
-int RunCheckPair(const Arguments& arguments) {
-  CheckPairSettings settings;
-  const settings::FlagSet flags = CheckPairFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  if (const Status status = Finish(settings); !status) return ReportError(status.error());
-  const Result<int> code = CheckPair(settings);
-  return code ? *code : ReportError(code.error());
+Result<int> RunCheckPair(CheckPairSettings& settings) {
+  FORETOKEN_CHECK_OK(Finish(settings));
+  return CheckPair(settings);
 }
 
 }  // namespace
 
-extern const Verb kCheckPairVerb = {
-    "check-pair", "tells whether one model can draft for another, and whether it pays",
-    RunCheckPair, DescribeCheckPair};
+extern const Verb kCheckPairVerb = MakeVerb<CheckPairFlags, RunCheckPair>(
+    "check-pair", "tells whether one model can draft for another, and whether it pays");
 
 }  // namespace foretoken::cli

@@ -123,23 +123,15 @@ Result<int> TuneAndSave(TuneSettings settings) {
   return kDone;
 }
 
-settings::FlagSet DescribeTune() {
-  return Described(TuneFlags);
-}
-
-int RunTune(const Arguments& arguments) {
-  TuneSettings settings;
-  const settings::FlagSet flags = TuneFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  if (const Status status = FillInDrafts(settings); !status) return ReportError(status.error());
-  if (const Status status = Finish(settings); !status) return ReportError(status.error());
-  const Result<int> code = TuneAndSave(settings);
-  return code ? *code : ReportError(code.error());
+Result<int> RunTune(TuneSettings& settings) {
+  FORETOKEN_CHECK_OK(FillInDrafts(settings));
+  FORETOKEN_CHECK_OK(Finish(settings));
+  return TuneAndSave(settings);
 }
 
 }  // namespace
 
-extern const Verb kTuneVerb = {
-    "tune", "finds what drafts best for a model here, and writes a profile", RunTune, DescribeTune};
+extern const Verb kTuneVerb = MakeVerb<TuneFlags, RunTune>(
+    "tune", "finds what drafts best for a model here, and writes a profile");
 
 }  // namespace foretoken::cli

@@ -97,25 +97,15 @@ Result<int> ReplayAll(const ReplaySettings& s) {
   return kDone;
 }
 
-settings::FlagSet DescribeReplay() {
-  return Described(ReplayFlags);
-}
-
-int RunReplay(const Arguments& arguments) {
-  ReplaySettings settings;
-  const settings::FlagSet flags = ReplayFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
+Result<int> RunReplay(ReplaySettings& settings) {
   if (settings.file.empty())
-    return ReportError({ErrorCode::kInvalidArgument,
-                        "replay: no trace is named; give the FILE that --record wrote"});
-  const Result<int> code = ReplayAll(settings);
-  return code ? *code : ReportError(code.error());
+    return InvalidArgument("replay: no trace is named; give the FILE that --record wrote");
+  return ReplayAll(settings);
 }
 
 }  // namespace
 
-extern const Verb kReplayVerb = {"replay",
-                                 "tells how fast a recorded run would have been with other drafts",
-                                 RunReplay, DescribeReplay};
+extern const Verb kReplayVerb = MakeVerb<ReplayFlags, RunReplay>(
+    "replay", "tells how fast a recorded run would have been with other drafts");
 
 }  // namespace foretoken::cli

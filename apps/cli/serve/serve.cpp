@@ -72,23 +72,14 @@ Result<int> Serve(ServeSettings& settings) {
   return outcome == server::ServeOutcome::kDrained ? kDone : kInterrupted;
 }
 
-settings::FlagSet DescribeServe() {
-  return Described(ServeFlags);
-}
-
-int RunServe(const Arguments& arguments) {
-  ServeSettings settings;
-  const settings::FlagSet flags = ServeFlags(settings);
-  if (const auto ended = ReadFlags(flags, arguments)) return *ended;
-  if (const Status status = FinishServe(settings); !status) return ReportError(status.error());
-  const Result<int> code = Serve(settings);
-  return code ? *code : ReportError(code.error());
+Result<int> RunServe(ServeSettings& settings) {
+  FORETOKEN_CHECK_OK(FinishServe(settings));
+  return Serve(settings);
 }
 
 }  // namespace
 
-extern const Verb kServeVerb = {"serve",
-                                "an HTTP server for OpenAI's clients, with a page for browsers",
-                                RunServe, DescribeServe};
+extern const Verb kServeVerb = MakeVerb<ServeFlags, RunServe>(
+    "serve", "an HTTP server for OpenAI's clients, with a page for browsers");
 
 }  // namespace foretoken::cli

@@ -4,7 +4,9 @@
 // decide, and tests/server/openapi_test.py compares the two.
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
+#include "foretoken/sampling_keys.h"
 #include "server/api/body_schema.h"
 
 namespace foretoken::server {
@@ -277,25 +279,6 @@ constexpr FieldText kFieldTexts[] = {
      R"({"anyOf":[{"type":"string","maxLength":1024},{"type":"array","maxItems":16,"items":)"
      R"({"type":["string","null"],"maxLength":1024}}]})"},
     {"", "stop_token_ids", "tokens that end the answer", kFormOfTokens},
-    {"", "temperature",
-     "1 draws as the model says, less makes likely tokens likelier, 0 takes the likeliest"},
-    {"", "top_p", "keeps the likeliest tokens that have this probability together"},
-    {"", "top_k", "keeps the k likeliest tokens; 0 and -1: all"},
-    {"", "min_p", "keeps tokens with at least this part of the likeliest one's probability"},
-    {"", "typical_p",
-     "keeps tokens whose surprise is near to the mean, with this probability "
-     "together"},
-    {"", "eta", "drops tokens below a threshold that falls with the entropy (eta sampling)"},
-    {"", "frequency_penalty", "is subtracted from a token's logit for each time it was generated"},
-    {"", "presence_penalty", "is subtracted once from the logit of each token that was generated"},
-    {"", "repetition_penalty",
-     "divides the logits of tokens that the whole text has; as `repeat_penalty`, of the last 64"},
-    {"", "repeat_last_n",
-     "the last tokens that the penalty for repetition counts; -1: the whole text; 0: no penalty"},
-    {"", "dry_multiplier", "how much DRY lowers tokens that would go on with a repetition; 0: off"},
-    {"", "dry_base", "by what that grows with each token of the repetition"},
-    {"", "dry_allowed_length", "the longest repetition that costs nothing"},
-    {"", "dry_penalty_last_n", "the last tokens in which repetitions are looked for; -1: all"},
     {"", "dry_sequence_breakers", "texts of one token each, across which no repetition reaches",
      R"({"type":"array","maxItems":64,"items":{"type":"string","maxLength":64,"examples":["\n"]}})"},
     {"", "logit_bias",
@@ -506,6 +489,17 @@ constexpr std::string_view kSharedForms = R"({
    "required":["id"]}]}
 })";
 
+// The numbers of sampling.
+const std::vector<FieldText>& TextsOfNumbers() {
+  static const auto texts = [] {
+    std::vector<FieldText> rows;
+    for (const SamplingKey& key : SamplingKeys())
+      rows.push_back({"", key.field.name, key.field.about});
+    return rows;
+  }();
+  return texts;
+}
+
 }  // namespace
 
 const FieldText* FindFieldText(std::string_view path, std::string_view field) {
@@ -515,7 +509,10 @@ const FieldText* FindFieldText(std::string_view path, std::string_view field) {
             AnyWord(text.where, [&](std::string_view begin) { return path.starts_with(begin); }));
   };
   const auto* const row = std::find_if(std::begin(kFieldTexts), std::end(kFieldTexts), is_about);
-  return row == std::end(kFieldTexts) ? nullptr : row;
+  if (row != std::end(kFieldTexts)) return row;
+  const std::vector<FieldText>& numbers = TextsOfNumbers();
+  const auto number = std::find_if(numbers.begin(), numbers.end(), is_about);
+  return number == numbers.end() ? nullptr : &*number;
 }
 
 std::string_view TextOfForms() {

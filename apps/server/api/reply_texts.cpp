@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // server/api/reply_texts.cpp: what replies have, in the notation of reply_forms.h. The writers decide.
+#include <string>
+
 #include "server/api/reply_forms.h"
+#include "server/api/stats_json.h"
 
 namespace foretoken::server {
 namespace {
+
+constexpr std::string_view kPlaceOfCounts = "/counts/";  // NotationOfStats is put there
 
 constexpr std::string_view kReplies = R"(
 _Statistics = {seed: integer, notices?: [string], timings: Timings, speculation: Speculation}
@@ -17,12 +22,7 @@ _Times = {prompt_n: integer, prompt_ms: number, prompt_per_token_ms?: number,
   predicted_per_token_ms?: number, predicted_per_second?: number, draft_n: integer,
   draft_n_accepted: integer}
 Timings = {..._Times, queue_ms: number, first_token_ms: number}
-_Counts = {rounds: integer, draft_rounds: integer, drafted: integer, accepted: integer,
-  accepted_relaxed: integer, recovered: integer, bonus: integer, plain: integer, emitted: integer,
-  acceptance_rate?: number, mean_acceptance_length?: number, drafted_per_position: [integer],
-  judged_per_position: [integer], accepted_per_position: [integer], draft_forwards: integer,
-  target_forwards: integer, rolled_back: integer, k_histogram: [integer], draft_ms: number,
-  verify_ms: number, overhead_ms: number, draft_prompt_ms: number}
+_Counts = {/counts/}
 DrafterCounts = {*: {rounds: integer, drafted: integer, accepted: integer}}
 Speculation = {method: string, strategy: string, lossless: boolean, lookahead: string,
   num_speculative_tokens: integer, estimated_speedup?: number, ..._Counts,
@@ -231,7 +231,11 @@ OllamaShow = {license: '', modelfile: '', parameters: '', template: '', details:
 }  // namespace
 
 std::string_view TextOfReplies() {
-  return kReplies;
+  static const std::string text = [] {
+    std::string forms(kReplies);
+    return forms.replace(forms.find(kPlaceOfCounts), kPlaceOfCounts.size(), NotationOfStats());
+  }();
+  return text;
 }
 
 }  // namespace foretoken::server

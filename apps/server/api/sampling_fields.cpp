@@ -5,30 +5,42 @@
 
 #include <charconv>
 #include <limits>
+#include <type_traits>
+
+#include "foretoken/sampling_keys.h"
 
 namespace foretoken::server {
 namespace {
 
-constexpr int kMaxWindow = 1 << 24;
 constexpr std::size_t kMaxBreakers = 64, kMaxBreakerBytes = 64;
 constexpr int kRepeatWindow = 64;  // llama.cpp's, where repeat_penalty comes without one
 
+JsonFields::Names NamesOf(const SamplingKey& key) {
+  if (key.field.other_name.empty()) return key.field.name;
+  return {key.field.name, key.field.other_name};
+}
+
 // repetition_penalty counts the whole text, as in vLLM and transformers; llama.cpp's name for it
 // counts the last tokens.
-void ReadRepetition(JsonFields& fields, SamplingParameters& s) {
-  fields.Number({"repetition_penalty", "repeat_penalty"}, 1e-3, 1e3, s.repetition_penalty);
-  const bool whole_text = fields.Has("repetition_penalty") || !fields.Has("repeat_penalty");
-  if (!whole_text) s.repetition_window = kRepeatWindow;
-  fields.Integer("repeat_last_n", -1, kMaxWindow, s.repetition_window);
+void ReadNumbers(JsonFields& fields, SamplingParameters& s) {
+  for (const SamplingKey& key : SamplingKeys()) {
+    if (key.name == "repetition_window" && fields.Has("repeat_penalty") &&
+        !fields.Has("repetition_penalty"))
+      s.repetition_window = kRepeatWindow;
+    const auto [least, most] = key.field_range();
+    key.Visit(s, [&](auto& number) {
+      if constexpr (std::is_same_v<decltype(number), int&>)
+        fields.Integer(NamesOf(key), static_cast<std::int64_t>(least),
+                       static_cast<std::int64_t>(most), number);
+      else
+        fields.Number(NamesOf(key), least, most, number);
+    });
+  }
   if (s.repetition_window == 0) s.repetition_penalty = 1;
 }
 
-// llama.cpp's fields and defaults.
-void ReadDry(JsonFields& fields, DryPenalty& dry, DryBreakers& breakers) {
-  fields.Number("dry_multiplier", 0, 100, dry.multiplier);
-  fields.Number("dry_base", 1, 100, dry.base);
-  fields.Integer("dry_allowed_length", 1, kMaxWindow, dry.allowed_length);
-  fields.Integer("dry_penalty_last_n", -1, kMaxWindow, dry.window);
+// llama.cpp's field and default.
+void ReadBreakers(JsonFields& fields, const DryPenalty& dry, DryBreakers& breakers) {
   breakers = {.texts = {"\n", ":", "\"", "*"}};
   if (const Json* const list = fields.Find("dry_sequence_breakers")) {
     breakers = {.of_client = true};
@@ -115,18 +127,9 @@ bool ReadTokenIds(std::string_view name, const Json& list, int vocabulary_size, 
 
 void ReadSamplingFields(JsonFields& fields, int vocabulary_size, SamplingParameters& sampling,
                         DryBreakers& dry_breakers) {
-  SamplingParameters& s = sampling;
-  fields.Number({"temperature", "temp"}, 0, 2, s.temperature);
-  fields.Number("top_p", 0, 1, s.top_p);
-  fields.Integer("top_k", -1, kMaxWindow, s.top_k);
-  fields.Number("min_p", 0, 1, s.min_p);
-  fields.Number({"typical_p", "typ_p"}, 0, 1, s.typical_p);
-  fields.Number("eta", 0, 0.999999, s.eta);
-  fields.Number("frequency_penalty", -2, 2, s.frequency_penalty);
-  fields.Number("presence_penalty", -2, 2, s.presence_penalty);
-  ReadRepetition(fields, s);
-  ReadDry(fields, s.dry, dry_breakers);
-  ReadBias(fields, vocabulary_size, s);
+  ReadNumbers(fields, sampling);
+  ReadBreakers(fields, sampling.dry, dry_breakers);
+  ReadBias(fields, vocabulary_size, sampling);
 }
 
 }  // namespace foretoken::server

@@ -13,20 +13,38 @@ using Stats = SpeculationStats;
 template <typename Member>
 constexpr bool kIsTime = std::is_same_v<Member, double Stats::*>;
 
-void PutRates(nlohmann::ordered_json& object, const Stats& stats) {
-  if (const auto rate = stats.acceptance_rate()) object["acceptance_rate"] = *rate;
-  if (const auto length = stats.mean_acceptance_length())
-    object["mean_acceptance_length"] = *length;
+// times: whether the object gets the times, too.
+void PutStats(nlohmann::ordered_json& object, const Stats& stats, bool times) {
+  Stats::VisitFields([&](const char* name, auto member) {
+    if constexpr (std::is_member_function_pointer_v<decltype(member)>) {
+      if (const auto rate = (stats.*member)()) object[name] = *rate;
+    } else if (times || !kIsTime<decltype(member)>) {
+      object[name] = stats.*member;
+    }
+  });
 }
 
 }  // namespace
 
 void PutCounts(nlohmann::ordered_json& object, const Stats& stats) {
+  PutStats(object, stats, false);
+}
+
+void PutTimedCounts(nlohmann::ordered_json& object, const Stats& stats) {
+  PutStats(object, stats, true);
+}
+
+std::string NotationOfStats() {
+  std::string fields;
   Stats::VisitFields([&](const char* name, auto member) {
-    if constexpr (!kIsTime<decltype(member)>) object[name] = stats.*member;
-    if constexpr (std::is_same_v<decltype(member), std::int64_t Stats::*>)
-      if (member == &Stats::emitted) PutRates(object, stats);
+    using Member = decltype(member);
+    constexpr bool kIsRate = std::is_member_function_pointer_v<Member>;
+    fields.append(fields.empty() ? "" : ", ").append(name).append(kIsRate ? "?: " : ": ");
+    fields += kIsRate || kIsTime<Member>                      ? "number"
+              : std::is_same_v<Member, std::int64_t Stats::*> ? "integer"
+                                                              : "[integer]";
   });
+  return fields;
 }
 
 nlohmann::ordered_json DrafterCountsJson(const DrafterCounts& drafters) {
@@ -35,13 +53,6 @@ nlohmann::ordered_json DrafterCountsJson(const DrafterCounts& drafters) {
     json[name] = {
         {"rounds", count.rounds}, {"drafted", count.drafted}, {"accepted", count.accepted}};
   return json;
-}
-
-void PutTimedCounts(nlohmann::ordered_json& json, const Stats& stats) {
-  PutCounts(json, stats);
-  Stats::VisitFields([&](const char* name, auto member) {
-    if constexpr (kIsTime<decltype(member)>) json[name] = stats.*member;
-  });
 }
 
 }  // namespace foretoken::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "foretoken/event_stream.h"
 #include "foretoken/stats.h"
@@ -14,6 +15,8 @@ namespace foretoken::server {
 void PutCounts(nlohmann::ordered_json& object, const SpeculationStats& stats);
 // As PutCounts, with the times.
 void PutTimedCounts(nlohmann::ordered_json& object, const SpeculationStats& stats);
+// The members of such an object as reply_texts.cpp writes them: "rounds: integer, ...".
+std::string NotationOfStats();
 nlohmann::ordered_json DrafterCountsJson(const DrafterCounts& drafters);
 
 }  // namespace foretoken::server

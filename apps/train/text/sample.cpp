@@ -17,6 +17,7 @@
 #include "base/files/text_file.h"
 #include "base/rng.h"
 #include "foretoken/engine.h"
+#include "foretoken/sampling_keys.h"
 #include "model/arch/registry.h"
 #include "train/run/machine.h"
 #include "train/run/progress_line.h"
@@ -315,9 +316,10 @@ Status CheckOptions(const SampleOptions& o) {
   if (o.out.empty()) return refuse("out: no file is named; give one with --out");
   if (o.tokens < 1 || o.prompt_tokens < 1 || o.new_tokens < 0)
     return refuse("samples: numbers of tokens must be positive; give some");
-  if (!(o.temperature >= 0 && o.temperature <= 2))
-    return refuse(
-        fmt::format("temperature: {} is not in [0, 2]; use one in that range", o.temperature));
+  const auto [least, most] = FlagRange("temperature");
+  if (!(o.temperature >= least && o.temperature <= most))
+    return refuse(fmt::format("temperature: {} is not in [{}, {}]; use one in that range",
+                              o.temperature, least, most));
   return {};
 }
 

@@ -20,24 +20,24 @@ export interface CompletionFields {
   stop_token_ids?: Tokens;
   /** 1 draws as the model says, less makes likely tokens likelier, 0 takes the likeliest */
   temperature?: number;
-  /** keeps the likeliest tokens that have this probability together */
-  top_p?: number;
   /** keeps the k likeliest tokens; 0 and -1: all */
   top_k?: number;
+  /** keeps the likeliest tokens that have this probability together */
+  top_p?: number;
   /** keeps tokens with at least this part of the likeliest one's probability */
   min_p?: number;
   /** keeps tokens whose surprise is near to the mean, with this probability together */
   typical_p?: number;
   /** drops tokens below a threshold that falls with the entropy (eta sampling) */
   eta?: number;
-  /** is subtracted from a token's logit for each time it was generated */
-  frequency_penalty?: number;
-  /** is subtracted once from the logit of each token that was generated */
-  presence_penalty?: number;
   /** divides the logits of tokens that the whole text has; as `repeat_penalty`, of the last 64 */
   repetition_penalty?: number;
   /** the last tokens that the penalty for repetition counts; -1: the whole text; 0: no penalty */
   repeat_last_n?: number;
+  /** is subtracted from a token's logit for each time it was generated */
+  frequency_penalty?: number;
+  /** is subtracted once from the logit of each token that was generated */
+  presence_penalty?: number;
   /** how much DRY lowers tokens that would go on with a repetition; 0: off */
   dry_multiplier?: number;
   /** by what that grows with each token of the repetition */
@@ -131,24 +131,24 @@ export interface ChatFields {
   stop_token_ids?: Tokens;
   /** 1 draws as the model says, less makes likely tokens likelier, 0 takes the likeliest */
   temperature?: number;
-  /** keeps the likeliest tokens that have this probability together */
-  top_p?: number;
   /** keeps the k likeliest tokens; 0 and -1: all */
   top_k?: number;
+  /** keeps the likeliest tokens that have this probability together */
+  top_p?: number;
   /** keeps tokens with at least this part of the likeliest one's probability */
   min_p?: number;
   /** keeps tokens whose surprise is near to the mean, with this probability together */
   typical_p?: number;
   /** drops tokens below a threshold that falls with the entropy (eta sampling) */
   eta?: number;
-  /** is subtracted from a token's logit for each time it was generated */
-  frequency_penalty?: number;
-  /** is subtracted once from the logit of each token that was generated */
-  presence_penalty?: number;
   /** divides the logits of tokens that the whole text has; as `repeat_penalty`, of the last 64 */
   repetition_penalty?: number;
   /** the last tokens that the penalty for repetition counts; -1: the whole text; 0: no penalty */
   repeat_last_n?: number;
+  /** is subtracted from a token's logit for each time it was generated */
+  frequency_penalty?: number;
+  /** is subtracted once from the logit of each token that was generated */
+  presence_penalty?: number;
   /** how much DRY lowers tokens that would go on with a repetition; 0: off */
   dry_multiplier?: number;
   /** by what that grows with each token of the repetition */

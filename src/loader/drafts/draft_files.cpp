@@ -12,7 +12,7 @@
 #include "base/files/text_file.h"
 #include "draft/methods.h"
 #include "loader/drafts/companions.h"
-#include "loader/drafts/found_drafts.h"
+#include "loader/drafts/draft_choice.h"
 #include "loader/drafts/own_copy.h"
 #include "loader/ranks/rank_group.h"
 #include "model/arch/registry.h"

@@ -14,7 +14,7 @@ extern const VerifierSpec kRelaxedSpec;
 
 class Relaxed final : public ListedVerifier {
  public:
-  explicit Relaxed(const VerifierSettings& settings = {})
+  explicit Relaxed(const SpeculativeOptions& settings = {})
       : ListedVerifier(kRelaxedSpec),
         top_n_(settings.relaxed_top_n),
         delta_(static_cast<double>(settings.relaxed_delta)) {}

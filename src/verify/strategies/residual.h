@@ -20,7 +20,7 @@ extern const VerifierSpec kResidualSpec;
 
 class Residual final : public ListedVerifier {
  public:
-  explicit Residual(const VerifierSettings& settings = {})
+  explicit Residual(const SpeculativeOptions& settings = {})
       : ListedVerifier(kResidualSpec),
         threshold_(static_cast<double>(settings.acceptance_threshold)),
         adjusts_(!settings.skip_sample_adjustment) {}

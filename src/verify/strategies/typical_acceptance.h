@@ -16,7 +16,7 @@ extern const VerifierSpec kTypicalAcceptanceSpec;
 
 class TypicalAcceptance final : public ListedVerifier {
  public:
-  explicit TypicalAcceptance(const VerifierSettings& settings = {})
+  explicit TypicalAcceptance(const SpeculativeOptions& settings = {})
       : ListedVerifier(kTypicalAcceptanceSpec),
         epsilon_(static_cast<double>(settings.typical_epsilon)),
         delta_(static_cast<double>(settings.typical_delta)) {}

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/model_file.h"
@@ -304,9 +305,7 @@ TEST(Heads, AnMtpHeadInTheTargetsOwnFileDraftsAsOneOfItsOwnDoes) {
   request.seed = 4;
   const auto run = [&](EngineOptions options) {
     options.speculative.controller = "fixed";  // the same drafts in both, whatever the time
-    auto engine = Engine::Open(std::move(options));
-    EXPECT_TRUE(engine) << engine.error().message;
-    return *(*engine)->Generate(request);
+    return Generated(*OpenEngine(std::move(options)), request);
   };
   const auto apart = run({.model = HeadsTarget(), .draft_model = head->path()});
   const auto together = run({.model = both, .speculative = {.method = "mtp"}});

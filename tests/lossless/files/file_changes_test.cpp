@@ -13,12 +13,12 @@
 #include <iterator>
 #include <thread>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/model_file.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
-#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -12,10 +12,10 @@
 #include <fstream>
 #include <set>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/quantize.h"
-#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
-#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/model_file.h"
@@ -106,11 +107,6 @@ EngineOptions OptionsOf(const VocabularyPair& pair,
           .max_sequences = 16,
           .threads = 1};
 }
-std::unique_ptr<Engine> OpenVocabularies(EngineOptions options) {
-  auto engine = Engine::Open(std::move(options));
-  EXPECT_TRUE(engine) << engine.error().message;
-  return engine ? std::move(*engine) : nullptr;
-}
 
 Request RequestOf(float temperature, int n, std::uint64_t id, int k) {
   Request request;
@@ -123,19 +119,11 @@ Request RequestOf(float temperature, int n, std::uint64_t id, int k) {
   return request;
 }
 
-void ExpectSameAsPlain(const Completion& plain, const Completion& drafted) {
-  ASSERT_EQ(plain.token_ids, drafted.token_ids);
-  for (std::size_t i = 0; i < plain.logprobs.size(); ++i) {
-    ASSERT_EQ(plain.logprobs[i].logprob, drafted.logprobs[i].logprob);
-    ASSERT_EQ(plain.logprobs[i].top, drafted.logprobs[i].top);
-  }
-}
-
 // Texts at temperature 0 and, by sample-match, above: bit for bit those of plain decoding.
 TEST(Vocabularies, ADrafterOfAnotherOneChangesNoBit) {
   for (const VocabularyPair& pair : Pairs()) {
     SCOPED_TRACE(pair.name + ", " + pair.method);
-    const auto engine = OpenVocabularies(OptionsOf(pair));
+    const auto engine = OpenEngine(OptionsOf(pair));
     ASSERT_TRUE(engine);
     std::int64_t drafted = 0, accepted = 0;
     int strange = 0;  // tokens of the texts that the drafter does not share
@@ -153,7 +141,7 @@ TEST(Vocabularies, ADrafterOfAnotherOneChangesNoBit) {
         request.speculative.enabled = false;
         const auto plain = engine->Generate(request);
         ASSERT_TRUE(with && plain);
-        ExpectSameAsPlain(*plain, *with);
+        ExpectSame(*plain, *with);
         drafted += with->speculation.drafted, accepted += with->speculation.accepted;
         for (const std::int32_t id : with->token_ids) strange += !pair.Shares(id);
       }
@@ -203,15 +191,14 @@ double DistanceOf(const PairSample& a, const PairSample& b) {
 
 TEST(Vocabularies, TheDistributionStaysTheTargets) {
   constexpr int kPlain = 6000, kSpeculative = 3000;
-  const PairSample plain =
-      DrawPair(*OpenVocabularies(OptionsOf(Pairs().front())), 0, kPlain, false);
+  const PairSample plain = DrawPair(*OpenEngine(OptionsOf(Pairs().front())), 0, kPlain, false);
   std::uint64_t first_id = 100'000;
   double least_control = 1e9;
   for (const VocabularyPair& pair : Pairs()) {
     if (pair.method != "standalone") continue;
     for (const auto strategy :
          {VerifyStrategy::kResidual, VerifyStrategy::kBlock, VerifyStrategy::kTargetProbability}) {
-      const auto engine = OpenVocabularies(OptionsOf(pair, strategy));
+      const auto engine = OpenEngine(OptionsOf(pair, strategy));
       ASSERT_TRUE(engine);
       const PairSample sample = DrawPair(*engine, first_id += 100'000, kSpeculative, true);
       EXPECT_LT(DistanceOf(plain, sample), 1) << pair.name << ", " << Name(strategy);
@@ -222,7 +209,7 @@ TEST(Vocabularies, TheDistributionStaysTheTargets) {
     EngineOptions biased = OptionsOf(pair, VerifyStrategy::kResidual);
     biased.speculative.skip_sample_adjustment = true;
     const PairSample sample =
-        DrawPair(*OpenVocabularies(std::move(biased)), first_id += 100'000, kSpeculative, true);
+        DrawPair(*OpenEngine(std::move(biased)), first_id += 100'000, kSpeculative, true);
     least_control = std::min(least_control, DistanceOf(plain, sample));
   }
   EXPECT_GT(least_control, 1);
@@ -230,7 +217,7 @@ TEST(Vocabularies, TheDistributionStaysTheTargets) {
 
 TEST(Vocabularies, WhatIsNotSharedIsNamed) {
   const auto notice = [](const VocabularyPair& pair) {
-    const auto engine = OpenVocabularies(OptionsOf(pair));
+    const auto engine = OpenEngine(OptionsOf(pair));
     const auto& notices = engine->summary().notices;
     return notices.empty() ? "" : notices.front();
   };
@@ -261,7 +248,7 @@ TEST(Vocabularies, OfAnotherFamilyNeedAMap) {
     for (int i = 0; i < n_respelled; ++i)
       options.respelled[5 * i] = "<|" + std::to_string(i) + "|>";
     const VocabularyPair pair{"", fixtures::WriteTinyModel(Folder(), options), "standalone"};
-    const auto engine = OpenVocabularies(OptionsOf(pair));
+    const auto engine = OpenEngine(OptionsOf(pair));
     return engine->summary().notices.empty() ? "" : engine->summary().notices.front();
   };
   constexpr const char* kMapped = "its vocabulary is another one";
@@ -290,14 +277,14 @@ TEST(Vocabularies, AReducedOutputHeadKeepsSharedTokens) {
     if (pair.method != "standalone") continue;
     EngineOptions options = OptionsOf(pair);
     options.speculative.draft_vocabulary = pair.shared ? 290 : 310;
-    const auto engine = OpenVocabularies(std::move(options));
+    const auto engine = OpenEngine(std::move(options));
     ASSERT_TRUE(engine) << pair.name;
     Request request = RequestOf(0, 40, 3, 4);
     const auto with = engine->Generate(request);
     request.speculative.enabled = false;
     const auto plain = engine->Generate(request);
     ASSERT_TRUE(with && plain);
-    ExpectSameAsPlain(*plain, *with);
+    ExpectSame(*plain, *with);
     EXPECT_GT(with->speculation.drafted, 30);
   }
 }

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "fixtures/engines_testing.h"
 #include "foretoken/engine.h"
-#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -73,27 +73,19 @@ TEST(Embedding, InCompanyIsThatOfARequestAlone) {
   options.prefill_rows = 4;  // prompts are long under way
   const auto engine = OpenEngine(options);
   std::vector<Request> requests;
-  std::vector<Ticket> tickets;
   for (int i = 0; i < 32; ++i) {
     Request r = Embed(30 + 5 * (i % 5), kPoolings[i % 4], i % 3);
     if (i % 3 == 1) r.embedding = {}, r.max_new_tokens = 46, r.seed = 1;
     requests.push_back(r);
-    const auto ticket = engine->Begin(r);
-    ASSERT_TRUE(ticket) << ticket.error().message;
-    tickets.push_back(*ticket);
-    for (int step = 0; step < i % 3; ++step) engine->Step();
   }
-  while (engine->Step()) {
-  }
+  const auto completions = GeneratedBesideOthers(*engine, requests, 3);
   EXPECT_GT(engine->load().preemptions, 0) << "no blocks were taken: that was not tested";
   const auto alone = OpenEngine(PairOptions());
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto c = engine->Take(tickets[i]);
-    ASSERT_TRUE(c);
-    const Completion want = Generated(*alone, requests[i]);
-    EXPECT_EQ(c->token_ids, want.token_ids) << i;
-    EXPECT_EQ(c->embedding, want.embedding) << i;
-    EXPECT_EQ(c->embedding.empty(), !requests[i].embedding) << i;
+    const Completion &c = completions[i], want = Generated(*alone, requests[i]);
+    EXPECT_EQ(c.token_ids, want.token_ids) << i;
+    EXPECT_EQ(c.embedding, want.embedding) << i;
+    EXPECT_EQ(c.embedding.empty(), !requests[i].embedding) << i;
   }
 }
 

@@ -84,30 +84,22 @@ TEST(PromptLogprobs, InCompanyAreThoseOfARequestAlone) {
   options.prefill_rows = 4;  // prompts are long under way
   const auto engine = OpenEngine(options);
   std::vector<Request> requests;
-  std::vector<Ticket> tickets;
   for (int i = 0; i < 12; ++i) {
     Request r = AskAbout(30 + 5 * (i % 5), i % 4 == 3 ? 0 : 46 - 7 * (i % 4), i % 3);
     r.seed = static_cast<std::uint64_t>(i);
     if (i % 4 == 1) r.prompt_logprobs = -1;
     requests.push_back(r);
-    const auto ticket = engine->Begin(r);
-    ASSERT_TRUE(ticket) << ticket.error().message;
-    tickets.push_back(*ticket);
-    for (int step = 0; step < i % 3; ++step) engine->Step();
   }
-  while (engine->Step()) {
-  }
+  const auto completions = GeneratedBesideOthers(*engine, requests, 3);
   EXPECT_GT(engine->load().preemptions, 1) << "no blocks were taken: that was not tested";
   const auto alone = OpenEngine(PairOptions());
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto c = engine->Take(tickets[i]);
-    ASSERT_TRUE(c);
-    const Completion want = Generated(*alone, requests[i]);
-    EXPECT_EQ(c->token_ids, want.token_ids) << i;
+    const Completion& c = completions[i];
+    EXPECT_EQ(c.token_ids, Generated(*alone, requests[i]).token_ids) << i;
     if (requests[i].prompt_logprobs >= 0)
-      ExpectScores(*c, Scores(requests[i]));
+      ExpectScores(c, Scores(requests[i]));
     else
-      EXPECT_TRUE(c->prompt_logprobs.empty());
+      EXPECT_TRUE(c.prompt_logprobs.empty());
   }
 }
 

@@ -157,20 +157,9 @@ TEST(RequestStrategy, OfOthersThatComeAndGoChangesNoText) {
   const auto requests = MixedRequests();
   const auto alone = AloneByRequest(requests);
   const auto engine = OpenEngine(PairOptions(4));
-  std::vector<Ticket> tickets;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto ticket = engine->Begin(requests[i]);
-    ASSERT_TRUE(ticket) << ticket.error().message;
-    tickets.push_back(*ticket);
-    for (std::size_t step = 0; step < i % 5; ++step) engine->Step();
-  }
-  while (engine->Step()) {
-  }
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto completion = engine->Take(tickets[i]);
-    ASSERT_TRUE(completion) << i;
-    ExpectEqual(*completion, alone[i], std::string("request of ") + alone[i].strategy);
-  }
+  const auto beside = GeneratedBesideOthers(*engine, requests, 5);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    ExpectEqual(beside[i], alone[i], std::string("request of ") + alone[i].strategy);
 }
 
 // The negative control: if strategies were mixed up or ignored, the tests above would detect it.

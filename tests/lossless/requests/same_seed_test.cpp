@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "fixtures/engines_testing.h"
 #include "foretoken/engine.h"
-#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -59,16 +59,9 @@ std::vector<Request> SeededRequests() {
   return requests;
 }
 
-std::unique_ptr<Engine> OpenedOnSeed(const EngineOptions& options) {
-  return OpenEngine(options);
-}
 std::vector<Completion> AloneOnSeed(Engine& engine, const std::vector<Request>& requests) {
   std::vector<Completion> texts;
-  for (const Request& r : requests) {
-    auto completion = engine.Generate(r);
-    EXPECT_TRUE(completion) << completion.error().message;
-    texts.push_back(*std::move(completion));
-  }
+  for (const Request& r : requests) texts.push_back(Generated(engine, r));
   return texts;
 }
 
@@ -111,7 +104,7 @@ class SeedThatDraftsMayBend : public testing::TestWithParam<Case> {
 
 TEST_P(SeedThatDraftsMayBend, GivesOneText) {
   const auto requests = SeededRequests();
-  const auto engine = OpenedOnSeed(OptionsOfCase(GetParam()));
+  const auto engine = OpenEngine(OptionsOfCase(GetParam()));
   const auto first = AloneOnSeed(*engine, requests);
   std::int64_t drafted = 0, accepted = 0;
   for (const Completion& c : first) {
@@ -122,14 +115,14 @@ TEST_P(SeedThatDraftsMayBend, GivesOneText) {
   EXPECT_GT(drafted, 20);  // enough drafts that lengths could matter
   EXPECT_LT(accepted, drafted);
   ExpectSameDraws(AloneOnSeed(*engine, requests), first, "after other requests");
-  ExpectSameDraws(AloneOnSeed(*OpenedOnSeed(OptionsOfCase(GetParam())), requests), first,
+  ExpectSameDraws(AloneOnSeed(*OpenEngine(OptionsOfCase(GetParam())), requests), first,
                   "another engine");
   {
-    const auto two = OpenedOnSeed(OptionsOfCase(GetParam(), 1, 2));
+    const auto two = OpenEngine(OptionsOfCase(GetParam(), 1, 2));
     const Load load;
     ExpectSameDraws(AloneOnSeed(*two, requests), first, "two threads, load");
   }
-  const auto together = OpenedOnSeed(OptionsOfCase(GetParam(), 8))->GenerateBatch(requests);
+  const auto together = OpenEngine(OptionsOfCase(GetParam(), 8))->GenerateBatch(requests);
   ASSERT_TRUE(together) << together.error().message;
   ExpectSameDraws(*together, first, "a batch");
 }
@@ -154,8 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, SeedThatDraftsMayBend,
 TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
   if (!std::filesystem::exists(SeededModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
   auto requests = SeededRequests();
-  const auto engine =
-      OpenedOnSeed(OptionsOfCase({VerifyStrategy::kResidual, "standalone", "fixed"}));
+  const auto engine = OpenEngine(OptionsOfCase({VerifyStrategy::kResidual, "standalone", "fixed"}));
   for (Request& r : requests) r.speculative.num_speculative_tokens = 2;
   const auto two = AloneOnSeed(*engine, requests);
   for (Request& r : requests) r.speculative.num_speculative_tokens = 5;
@@ -169,7 +161,7 @@ TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
 // Where the text does not depend on drafts, lengths still follow measured time.
 TEST(SeedThatDraftsCannotBend, LeavesLengthsToTheController) {
   if (!std::filesystem::exists(SeededModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
-  const auto engine = OpenedOnSeed(OptionsOfCase({VerifyStrategy::kResidual, "standalone"}));
+  const auto engine = OpenEngine(OptionsOfCase({VerifyStrategy::kResidual, "standalone"}));
   Request r = SeededRequests()[0];
   r.speculative.strategy = VerifyStrategy::kAuto;
   EXPECT_EQ(AloneOnSeed(*engine, {r})[0].controller, "cost-model");
@@ -177,9 +169,8 @@ TEST(SeedThatDraftsCannotBend, LeavesLengthsToTheController) {
   r.sampling.temperature = 0;
   EXPECT_EQ(AloneOnSeed(*engine, {r})[0].controller, "cost-model");
   EXPECT_NE(engine->summary().notices.at(0).find("by-text"), std::string::npos);
-  EXPECT_TRUE(OpenedOnSeed(OptionsOfCase({VerifyStrategy::kAuto, "standalone"}))
-                  ->summary()
-                  .notices.empty());
+  EXPECT_TRUE(
+      OpenEngine(OptionsOfCase({VerifyStrategy::kAuto, "standalone"}))->summary().notices.empty());
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <map>
 #include <random>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "kernels/dispatch.h"
-#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {

@@ -57,14 +57,6 @@ bool Thinks(std::span<const std::int32_t> text) {
   return thinks;
 }
 
-void ExpectSameThoughts(const Completion& a, const Completion& b, const std::string& where) {
-  ASSERT_EQ(a.token_ids, b.token_ids) << where;
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << where;
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i)
-    ASSERT_EQ(std::memcmp(&a.logprobs[i].logprob, &b.logprobs[i].logprob, sizeof(float)), 0)
-        << where << ", token " << i;
-}
-
 // What plain decoding gives behind each prefix of a text.
 TEST(RelaxedThinking, IsExactOutsideOfThePartsThatThink) {
   const auto engine = OpenEngine(Options()), plain = OpenEngine(PairOptions());
@@ -131,13 +123,13 @@ TEST(RelaxedThinking, ATextThatNeverThinksIsThatOfTheStrategy) {
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
       const Request r = AskLetters(seed, strategy);
       const Completion got = Generated(*engine, r), want = Generated(*other, r);
-      ExpectSameThoughts(got, want, Name(strategy));
+      ExpectSame(got, want, Name(strategy));
       EXPECT_EQ(got.speculation.accepted, want.speculation.accepted);
       EXPECT_EQ(got.speculation.accepted_relaxed, 0);
       if (strategy != kSampleMatch) continue;
       Request plain = r;
       plain.speculative = {.enabled = false};
-      ExpectSameThoughts(got, Generated(*other, plain), "plain");
+      ExpectSame(got, Generated(*other, plain), "plain");
     }
 }
 
@@ -149,7 +141,7 @@ TEST(RelaxedThinking, IsGreedyAtTemperatureZero) {
   EXPECT_TRUE(got.lossless);
   EXPECT_EQ(got.strategy, "greedy");
   r.speculative = {.enabled = false};
-  ExpectSameThoughts(got, Generated(*other, r), "plain");
+  ExpectSame(got, Generated(*other, r), "plain");
 }
 
 // Beside other requests, and where the cache's blocks run out, whoever chooses the lengths.
@@ -173,7 +165,7 @@ TEST(RelaxedThinking, OtherRequestsAndPreemptionChangeNothing) {
     std::int64_t relaxed = 0;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Completion want = Generated(*alone, requests[i]);
-      ExpectSameThoughts((*got)[i], want, controller);
+      ExpectSame((*got)[i], want, controller);
       EXPECT_EQ((*got)[i].speculation.accepted_relaxed, want.speculation.accepted_relaxed);
       relaxed += want.speculation.accepted_relaxed;
     }

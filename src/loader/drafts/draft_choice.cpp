@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loader/drafts/found_drafts.h"
+#include "loader/drafts/draft_choice.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loader/drafts/own_parts.h"
+#include "loader/drafts/caller_parts.h"
 
 #include <gtest/gtest.h>
 

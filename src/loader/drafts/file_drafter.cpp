@@ -12,7 +12,7 @@
 #include "draft/networks/draft_model.h"
 #include "foretoken/drafts.h"
 #include "kernels/dispatch.h"
-#include "loader/drafts/opened_drafter.h"
+#include "loader/drafts/file_drafter.h"
 #include "loader/grammars.h"
 #include "loader/memory_plan.h"
 #include "loader/model_part.h"
@@ -31,7 +31,7 @@ Status Check(const ModelDrafterOptions& o) {
 }  // namespace
 
 // The order of the members matters: later ones point to earlier ones.
-class OpenedDrafter::Parts {
+class FileDrafter::Parts {
  public:
   explicit Parts(ModelDrafterOptions options) : options_(std::move(options)) {}
 
@@ -112,35 +112,35 @@ class OpenedDrafter::Parts {
   std::optional<draft::BuiltInDrafter> face_;
 };
 
-OpenedDrafter::OpenedDrafter(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-OpenedDrafter::~OpenedDrafter() = default;
+FileDrafter::FileDrafter(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+FileDrafter::~FileDrafter() = default;
 
-foretoken::Drafter& OpenedDrafter::face() const {
+foretoken::Drafter& FileDrafter::face() const {
   return parts_->face();
 }
-const ModelSummary& OpenedDrafter::summary() const {
+const ModelSummary& FileDrafter::summary() const {
   return parts_->summary();
 }
-const text::Tokenizer& OpenedDrafter::tokenizer() const {
+const text::Tokenizer& FileDrafter::tokenizer() const {
   return parts_->tokenizer();
 }
 
-std::vector<std::int32_t> OpenedDrafter::Tokenize(const std::string& text, bool add_special) const {
+std::vector<std::int32_t> FileDrafter::Tokenize(const std::string& text, bool add_special) const {
   return EmptyIfCancelled([&] {
     return tokenizer().Encode(text, {.add_special = add_special, .parse_special = false});
   });
 }
 
-std::string OpenedDrafter::Detokenize(std::span<const std::int32_t> tokens) const {
+std::string FileDrafter::Detokenize(std::span<const std::int32_t> tokens) const {
   return tokenizer().Decode(tokens, false);
 }
 
 Result<std::shared_ptr<ModelDrafter>> OpenDrafter(const std::string& path,
                                                   const ModelDrafterOptions& options) {
   return CatchNoMemory("drafter", [&]() -> Result<std::shared_ptr<ModelDrafter>> {
-    auto parts = std::make_unique<OpenedDrafter::Parts>(options);
+    auto parts = std::make_unique<FileDrafter::Parts>(options);
     FORETOKEN_CHECK_OK(parts->Open(path));
-    return std::make_shared<OpenedDrafter>(std::move(parts));
+    return std::make_shared<FileDrafter>(std::move(parts));
   });
 }
 

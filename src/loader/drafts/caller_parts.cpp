@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loader/drafts/own_parts.h"
+#include "loader/drafts/caller_parts.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "draft/methods.h"
 #include "foretoken/drafter.h"
 #include "foretoken/verifier.h"
-#include "loader/drafts/opened_drafter.h"
+#include "loader/drafts/file_drafter.h"
 #include "text/vocabulary_difference.h"
 
 namespace foretoken::loader {
@@ -69,7 +69,7 @@ Status CheckOwnDrafter(const EngineOptions& options, const text::Tokenizer& targ
         fmt::format("it drafts for {} text(s) at a time, and the engine runs {}; make it for as "
                     "many",
                     sequences, options.max_sequences));
-  if (const auto* const model = dynamic_cast<const OpenedDrafter*>(own.get())) {
+  if (const auto* const model = dynamic_cast<const FileDrafter*>(own.get())) {
     const VocabularyDifference difference = text::CompareVocabularies(target, model->tokenizer());
     if (!difference.same())
       return in_drafter(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/drafts/own_parts.h: checks the drafter and the verifier that a program brings to an engine
+// loader/drafts/caller_parts.h: checks the drafter and the verifier that a program brings to an engine
 // (EngineOptions::drafter, EngineOptions::verifier).
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/drafts/opened_drafter.h: what OpenDrafter returns: a draft model with its file, threads and
-// cache, behind the public interface of a drafter.
+// loader/drafts/file_drafter.h: a drafter of a file, for programs without an engine (OpenDrafter): a draft
+// model with its file, threads and cache, behind the public interface.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace foretoken {
 
-class OpenedDrafter final : public ModelDrafter {
+class FileDrafter final : public ModelDrafter {
  public:
   class Parts;
-  explicit OpenedDrafter(std::unique_ptr<Parts> parts);
-  ~OpenedDrafter() override;
+  explicit FileDrafter(std::unique_ptr<Parts> parts);
+  ~FileDrafter() override;
 
   std::string_view name() const override { return face().name(); }
   bool ReportsDistributions() const override { return true; }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// What would draft for a model, and what a copy of it would cost: FindDrafters and DescribeCopy of
+// foretoken/tools/model_file.h. Nothing is loaded.
 #include "foretoken/catalogue.h"
 #include "foretoken/drafts.h"
 #include "foretoken/result.h"
 #include "foretoken/tools/model_file.h"
+#include "loader/drafts/draft_choice.h"
 #include "loader/drafts/draft_files.h"
-#include "loader/drafts/found_drafts.h"
 #include "loader/drafts/own_copy.h"
 #include "loader/model_part.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drafts that nobody named: real files beside a target in a temporary folder.
-#include "loader/drafts/found_drafts.h"
+#include "loader/drafts/draft_choice.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/drafts/found_drafts.h: drafts that nobody named, and which of them are used: one for each
+// loader/drafts/draft_choice.h: drafts that nobody named, and which of them are used: one for each
 // drafter, as far as memory goes.
 #pragma once
 
