@@ -208,11 +208,14 @@ struct Core : Habits {
   //   AVX-VNNI, Q8_0                30.8         32.9   33.8            24.3   27.2
   //   AVX-VNNI, Q3_K                23.9         24.0   25.2            14.9   14.1
   // Two rows gained at most 5 % there from what is 4 kB ahead; on one thread of a Zen 3 with AVX2 two to
-  // four rows gain 5 to 12 %. Other rows are busy, and a line that comes early must not displace them in
+  // four rows gain 5 to 12 %. One row of two or three bits, which gains least from both there, asks once:
+  // share of the speed of plain reading on one and two threads of Zen 4 with AVX2, both and 8 kB ahead:
+  //   Q2_K 0.46 0.69   0.54 0.78        Q3_K 0.54 0.82   0.72 0.95
+  // Other rows are busy, and a line that comes early must not displace them in
   // the first level.
   template <int R, int kBytes>
   static FORETOKEN_INLINE void PrefetchRun(const void* p) {
-    constexpr bool kWaits = kBytes > 64 * R;
+    constexpr bool kWaits = kBytes > 64 * R && !(kBytes < 256 && R == 1);
     PrefetchAhead<kWaits ? 4096 : 8192, kWaits ? 1024 : 0, kBytes>(p);
   }
   template <int R, int kBytes>
