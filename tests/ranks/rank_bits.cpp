@@ -336,7 +336,7 @@ int CompareWithHead(model::Runner& many, model::Runner& one, model::Runner& many
   return kRows + 2 * kOwnRows;
 }
 
-// One pass of rows behind `taken_in` positions that the states have.
+// A pass of n_rows rows from position `first` on. States take in the rows of a text's first pass alone.
 model::Pass RowsAt(kv::Segment& segment, std::vector<Token>& tokens, std::vector<int>& logit_rows,
                    int first, int n_rows) {
   static const std::vector<std::int32_t> blocks = {2, 0, 1};

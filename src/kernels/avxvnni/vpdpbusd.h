@@ -76,7 +76,7 @@ struct Vpdpbusd {
     }
   }
 
-  // The same for two and three bits, of which a half's sum is at most 16 * 7 * 127: both fit 16 bits.
+  // Two and three bits: a half's sum is at most 16 * 7 * 127, so that those of both halves fit 16 bits.
   template <int R, class Type>
   static FORETOKEN_INLINE void AddScaledPairs(const typename Type::Tile& t, int run, int h,
                                               const Row<Type>* rows, __m256i* sum) {
