@@ -9,6 +9,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <sstream>
 #include <vector>
@@ -20,6 +21,10 @@ using prometheus::Counter;
 using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
+
+constexpr std::array kCopyStates = {CopyProgress::State::kNone, CopyProgress::State::kRefused,
+                                    CopyProgress::State::kWaiting, CopyProgress::State::kMaking,
+                                    CopyProgress::State::kReady};
 
 std::string Full(const char* name) {
   return std::string("foretoken:") + name;
@@ -206,6 +211,18 @@ class Metrics::Impl {
           "0: none; 1: connections end after their answers; 2: new requests are refused; 3: "
           "the largest that wait are, too.")
           .Add({});
+  Family<Gauge>& copy_states = GaugeFamily(
+      "copy_state",
+      "1 for what the model's copy that drafts is: none, refused, waiting, making or ready.");
+  std::array<Gauge*, kCopyStates.size()> copy_state = [this] {
+    std::array<Gauge*, kCopyStates.size()> gauges;
+    for (std::size_t i = 0; i < gauges.size(); ++i)
+      gauges[i] = &copy_states.Add({{"state", std::string(Name(kCopyStates[i]))}});
+    return gauges;
+  }();
+  Gauge& copy_made_bytes =
+      GaugeFamily("copy_made_bytes", "Bytes of the model's copy that are made.").Add({});
+  Gauge& copy_bytes = GaugeFamily("copy_bytes", "Bytes of all of it.").Add({});
   Counter& prompt_tokens = Count("prompt_tokens_total", "Prompt tokens that were read.");
   Counter& preemptions =
       Count("num_preemptions_total", "Times that a request gave its part of the cache to others.");
@@ -244,6 +261,7 @@ class Metrics::Impl {
   void ShowEngine(const EngineSnapshot& engine);
   void ShowCacheFile(const CacheFileCounts& now, const CacheFileCounts& before);
   void ShowMemory(const Overload& memory);
+  void ShowCopy(const CopyProgress& copy);
 
   std::mutex render;
   EngineSnapshot engine_shown;
@@ -350,6 +368,13 @@ void Metrics::Impl::ShowMemory(const Overload& memory) {
   show(overload_state, static_cast<int>(memory.state()));
 }
 
+void Metrics::Impl::ShowCopy(const CopyProgress& copy) {
+  for (std::size_t i = 0; i < copy_state.size(); ++i)
+    copy_state[i]->Set(copy.state == kCopyStates[i] ? 1 : 0);
+  copy_made_bytes.Set(static_cast<double>(copy.made_bytes));
+  copy_bytes.Set(static_cast<double>(copy.bytes));
+}
+
 Metrics::Metrics(const std::string& model_name) : impl_(std::make_unique<Impl>(model_name)) {}
 Metrics::~Metrics() = default;
 
@@ -448,6 +473,7 @@ std::string Metrics::Render(const Now& now) {
   raise(impl_->log_lines_dropped, now.log_lines_dropped);
   raise(impl_->next_turn_tokens, now.next_turn_tokens);
   if (now.memory != nullptr) impl_->ShowMemory(*now.memory);
+  impl_->ShowCopy(now.copy);
   SetOrRemove(impl_->speedup, impl_->speedup_value, now.estimated_speedup);
   std::optional<double> plain_ms;
   if (now.engine.plain_ms_per_token > 0) plain_ms = now.engine.plain_ms_per_token;

@@ -39,6 +39,7 @@ class Metrics {
     std::int64_t log_lines_dropped = 0;
     std::int64_t next_turn_tokens = 0;  // NextTurns::tokens
     const Overload* memory = nullptr;
+    CopyProgress copy;
     std::optional<double> estimated_speedup;
   };
   // The text format 0.0.4.

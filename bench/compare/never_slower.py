@@ -74,6 +74,11 @@ def cases(a):
         ("small real pair, T=0", ["-m", tiny, "-md", story, *n, "--temp", "0"], PROSE),
         ("small real pair, T=0.8", ["-m", tiny, "-md", story, *n, "--temp", "0.8"], PROSE),
     ]
+    # What a large model drafts with if nobody names a drafter; "auto" makes the copy while texts run.
+    adversarial += [(f"own copy, 1B, {what}", ["-m", big, *flags, *short], PROSE[:2])
+                    for what, flags in [("auto, T=1", ["--temp", "1"]), ("T=0", ["--spec-type", "self,ngram", "--temp", "0"]),
+                                        *((f"{rate} accepted", ["--spec-type", "self,ngram", "--temp", "0", "--synthetic-acceptance-rate", rate])
+                                          for rate in ("0.1", "0.3"))]]
     # Where a share of the drafts is accepted at random, a pass of a mixture costs more by each draft.
     mixtures = [("Q4_0", inside("qwen3moe-Q4_0.gguf")), ("MXFP4", inside("gpt-oss-MXFP4.gguf"))]
     drafted = ["-md", inside("d18m-Q8_0.gguf")]
@@ -81,6 +86,8 @@ def cases(a):
                     for name, model in mixtures
                     for what, flags in [("n-gram, T=0", [*lookup, "--temp", "0"]), ("n-gram, T=1", [*lookup, "--temp", "1"]),
                                         ("all lookups, T=0", ["--spec-type", "portfolio", "--temp", "0"]),
+                                        ("own copy, T=0", ["--spec-type", "self", "--temp", "0"]),
+                                        ("own copy, 0.3 accepted", ["--spec-type", "self", "--temp", "0", "--synthetic-acceptance-rate", "0.3"]),
                                         ("random draft model, T=0", [*drafted, "--temp", "0"]),
                                         ("random draft model, T=0.8", [*drafted, "--temp", "0.8"]),
                                         *((f"draft model, {rate} accepted", [*drafted, "--temp", "0", "--synthetic-acceptance-rate", rate])

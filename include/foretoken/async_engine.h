@@ -125,7 +125,7 @@ class AsyncEngine {
   int capacity() const;
 
   // The engine, for those of its members that any thread may call: Prepare, Tokenize, Detokenize,
-  // TokenOf, FormatChat, UseFor, UseForAny, FileStatus and, but for its notices, summary.
+  // TokenOf, FormatChat, UseFor, UseForAny, FileStatus, copy and, but for its notices, summary.
   const Engine& engine() const;
 
   AsyncLoad load() const;

@@ -176,6 +176,19 @@ struct EngineSummary {
   std::vector<std::string> details;
 };
 
+// The copy of the model in fewer bits that the method "self" drafts with.
+struct CopyProgress {
+  // kNone: the engine was not to have one. kRefused: there is none, and `why` says why not; lookup drafts.
+  // kWaiting, kMaking: it is made while the engine works, and drafts once it is kReady.
+  enum class State { kNone, kRefused, kWaiting, kMaking, kReady };
+  State state = State::kNone;
+  std::string types;  // "Q2_K", or "Q2_K,Q4_K": of the layers and of the output
+  std::int64_t made_bytes = 0, bytes = 0;  // of the copy, and of all of it
+  std::string why;
+};
+// "none", "refused", "waiting", "making", "ready".
+std::string_view Name(CopyProgress::State state) noexcept;
+
 // The file of EngineOptions::cache_file, and what went to it and came back since it was opened; all 0 where
 // there is none. A record is a block of 32 tokens, or a copy of a recurrent state.
 struct CacheFileCounts {
@@ -303,6 +316,8 @@ class Engine {
 
   const EngineSummary& summary() const;
   EngineLoad load() const;
+  // How far the copy of the model is. Any thread, at any time.
+  CopyProgress copy() const;
   // The counters that the engine's thread updates as it steps.
   const EngineCounts& counts() const;
   // What a pass costs now on average, with the context of the last one, for the row counts that

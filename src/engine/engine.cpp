@@ -15,6 +15,22 @@
 
 namespace foretoken {
 
+std::string_view Name(CopyProgress::State state) noexcept {
+  switch (state) {
+    case CopyProgress::State::kRefused:
+      return "refused";
+    case CopyProgress::State::kWaiting:
+      return "waiting";
+    case CopyProgress::State::kMaking:
+      return "making";
+    case CopyProgress::State::kReady:
+      return "ready";
+    case CopyProgress::State::kNone:
+      break;
+  }
+  return "none";
+}
+
 const char* Name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
@@ -191,6 +207,10 @@ Status Engine::FileStatus() const {
 
 Status Engine::RecordStatus() const {
   return CatchNoMemory("trace", [&] { return impl_->record_status(); });
+}
+
+CopyProgress Engine::copy() const {
+  return impl_->copy();
 }
 
 EngineLoad Engine::load() const {

@@ -26,6 +26,7 @@
 #include "loader/drafts/copy_figures.h"
 #include "loader/drafts/drafter_set.h"
 #include "loader/file_watch.h"
+#include "model/late_runner.h"
 
 namespace foretoken {
 
@@ -128,6 +129,7 @@ class Engine::Impl {
   const engine::Accounting& accounting() const { return *accounting_; }
   const loader::FileWatch& files() const { return files_; }
   EngineLoad load() const noexcept;
+  CopyProgress copy() const;
   Status record_status() const { return recorder_->status(); }
 
  private:
@@ -177,6 +179,8 @@ class Engine::Impl {
   calibrate::CostFile kept_costs_;
   loader::CopyFile copy_file_;  // keeps nothing where there is no copy
   std::string copy_types_;
+  CopyProgress copy_;                             // as it was at Open
+  const model::LateRunner* late_copy_ = nullptr;  // a drafter's; null: no copy is made later
   loader::FileWatch files_;  // last, so that its thread, which reads the models, ends first
 };
 

@@ -134,6 +134,21 @@ void Engine::Impl::Notice(std::string_view text) noexcept {
   }));
 }
 
+CopyProgress Engine::Impl::copy() const {
+  using State = CopyProgress::State;
+  CopyProgress copy = copy_;
+  if (late_copy_ == nullptr) return copy;
+  const auto& making = late_copy_->making();
+  copy.made_bytes = static_cast<std::int64_t>(making.done_bytes);
+  if (late_copy_->made() != nullptr)
+    copy.state = State::kReady, copy.made_bytes = copy.bytes;
+  else if (const std::string* const why = late_copy_->why_none())
+    copy.state = State::kRefused, copy.why = *why;
+  else if (making.total_bytes > 0)
+    copy.state = State::kMaking;
+  return copy;
+}
+
 EngineLoad Engine::Impl::load() const noexcept {
   const kv::BlockTables& cache = *opened_.cache;
   EngineLoad load;

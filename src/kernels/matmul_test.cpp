@@ -73,17 +73,21 @@ float TileValue(const tensor::TileIQ4_XS& t, int o, int run, int k) {
   return Half(t.d[o]) * static_cast<float>(t.scale[run][o] - 32) *
          static_cast<float>(tensor::kIq4Values[Nibble(t.runs[run].q, o, k)]);
 }
-int TwoBits(const std::uint8_t (&q)[2][16][4], int o, int k) {
-  return q[k / 16][o][k % 4] >> (k % 16 / 4 * 2) & 3;
-}
+// Where the bits of the eight words of a run lie, the lowest one first: 8 times the plane, plus the bit.
+constexpr int kThreeBits[8][3] = {{0, 1, 2}, {8, 9, 10},   {16, 17, 18}, {6, 7, 15},
+                                  {3, 4, 5}, {11, 12, 13}, {19, 20, 21}, {22, 23, 14}};
 float TileValue(const tensor::TileQ3_K& t, int o, int run, int k) {
-  const int third = Fifth(t.runs[run].qh, o, k) / 4;
-  return Half(t.d[o]) * t.scale[run][k / 16][o] *
-         static_cast<float>(TwoBits(t.runs[run].q, o, k) + third - 4);
+  int q = 0;
+  for (int bit = 0; bit < 3; ++bit) {
+    const int at = kThreeBits[k / 4][bit];
+    q |= (t.runs[run].q[at / 8][o][k % 4] >> (at % 8) & 1) << bit;
+  }
+  return Half(t.d[o]) * t.scale[run][o][k / 16] * static_cast<float>(q - 4);
 }
 float TileValue(const tensor::TileQ2_K& t, int o, int run, int k) {
-  const int scale = t.scale[run][k / 16][o];
-  return Half(t.d[o]) * static_cast<float>(scale % 16 * TwoBits(t.runs[run].q, o, k)) -
+  const int scale = t.scale[run][o][k / 16];
+  const int q = t.runs[run].q[k / 4 % 2][o][k % 4] >> (k / 8 * 2) & 3;
+  return Half(t.d[o]) * static_cast<float>(scale % 16 * q) -
          Half(t.dmin[o]) * static_cast<float>(scale / 16);
 }
 

@@ -59,7 +59,8 @@ struct Q8_0 {
   }
 };
 
-constexpr std::uint32_t kLow = 0x0f0f0f0fu, kHigh = 0xf0f0f0f0u, kOnes = 0x01010101u;
+constexpr std::uint32_t kLow = 0x0f0f0f0fu, kHigh = 0xf0f0f0f0u, kOnes = 0x01010101u,
+                        kTwoOnes = 0x03030303u;
 
 // The file pairs values j and j + 16 in a byte; the tile pairs j and j + 4.
 void PutNibbles(const std::uint8_t* qs, int o, std::uint8_t (&q)[4][16][4]) {
@@ -146,7 +147,7 @@ void PutTwoBits(const std::uint8_t* bytes, int part, int o, std::uint8_t (&to)[2
   for (int h = 0; h < 2; ++h) {
     std::uint32_t bits = 0;
     for (int f = 0; f < 4; ++f)
-      bits |= ((Word(bytes, 4 * h + f) >> (part * 2)) & 0x03030303u) << (2 * f);
+      bits |= ((Word(bytes, 4 * h + f) >> (part * 2)) & kTwoOnes) << (2 * f);
     std::memcpy(to[h][o], &bits, 4);
   }
 }
@@ -199,18 +200,32 @@ struct Q6_K {
   }
 };
 
+// Word w of the 32 values of a run: bits 2 part and up of word w of bytes.
+std::uint32_t TwoBitsOf(const std::uint8_t* bytes, int part, int w) {
+  return Word(bytes, w) >> (part * 2) & kTwoOnes;
+}
+
 struct Q3_K {
   static constexpr int kValues = kSuperBlock;
   using Block = tensor::BlockQ3_K;
   using Tile = tensor::TileQ3_K;
   static void Put(const Block& block, int o, Tile& tile) {
     for (int run = 0; run < kSuperBlock / kBlock; ++run) {
-      PutTwoBits(block.qs + run / 4 * kBlock, run % 4, o, tile.runs[run].q);
-      PutHighBits(block.hmask, run, o, tile.runs[run].qh);
-      for (int h = 0; h < 2; ++h) tile.scale[run][h][o] = ScaleOfPart(block.scales, 2 * run + h);
+      PutRun(block, run, o, tile.runs[run]);
+      for (int h = 0; h < 2; ++h) tile.scale[run][o][h] = ScaleOfPart(block.scales, 2 * run + h);
     }
     tile.d[o] = block.d;
     tile.unused[2 * o] = tile.unused[2 * o + 1] = 0;
+  }
+  static void PutRun(const Block& block, int run, int o, Tile::Run& to) {
+    const auto low = [&](int w) { return TwoBitsOf(block.qs + run / 4 * kBlock, run % 4, w); };
+    const auto third = [&](int w) { return Word(block.hmask, w) >> run & kOnes; };
+    const auto value = [&](int w) { return low(w) | third(w) << 2; };
+    const std::uint32_t rest[3] = {low(3) << 6, third(3) << 7 | third(7) << 6, low(7) << 6};
+    for (int i = 0; i < 3; ++i) {
+      const std::uint32_t bits = value(i) | value(i + 4) << 3 | rest[i];
+      std::memcpy(to.q[i][o], &bits, 4);
+    }
   }
   // Six bits less 32, in twelve bytes (see dequantize.cpp).
   static std::int8_t ScaleOfPart(const std::uint8_t* s, int part) {
@@ -225,8 +240,13 @@ struct Q2_K {
   using Tile = tensor::TileQ2_K;
   static void Put(const Block& block, int o, Tile& tile) {
     for (int run = 0; run < kSuperBlock / kBlock; ++run) {
-      PutTwoBits(block.qs + run / 4 * kBlock, run % 4, o, tile.runs[run].q);
-      for (int h = 0; h < 2; ++h) tile.scale[run][h][o] = block.scales[2 * run + h];
+      for (int i = 0; i < 2; ++i) {
+        std::uint32_t bits = 0;
+        for (int f = 0; f < 4; ++f)
+          bits |= TwoBitsOf(block.qs + run / 4 * kBlock, run % 4, 2 * f + i) << (2 * f);
+        std::memcpy(tile.runs[run].q[i][o], &bits, 4);
+      }
+      for (int h = 0; h < 2; ++h) tile.scale[run][o][h] = block.scales[2 * run + h];
     }
     tile.d[o] = block.d;
     tile.dmin[o] = block.dmin;

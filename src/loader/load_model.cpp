@@ -120,10 +120,11 @@ LoadedModel LoadLate(const Loading& loading, const ModelPart& part,
   info.reduced_tokens = part.options.output_tokens;
   auto load = [cache = CacheOfCopy(loading, part, checkpoint), options = part.options,
                types = *part.copy, &checkpoint, &target, &kernels = loading.kernels,
-               &pool = loading.pool](const std::atomic<bool>& stop) {
+               &pool = loading.pool](model::LateRunner::Making& making) {
     ThreadPool makers(std::max(1, pool.size() / 4));
     bool idle = false;
     const auto on_progress = [&](const model::LoadStep& step) {
+      making.done_bytes = step.done_bytes, making.total_bytes = step.total_bytes;
       if (!idle && step.makes) {
         makers.Run([](int) { RunWhenIdle(); });
         idle = true;
@@ -132,7 +133,7 @@ LoadedModel LoadLate(const Loading& loading, const ModelPart& part,
     };
     return model::LocalRunner::LoadCopy(
         checkpoint, options, types, kernels, {pool, makers}, target,
-        {.cache = &cache, .on_progress = on_progress, .stop = &stop});
+        {.cache = &cache, .on_progress = on_progress, .stop = &making.stop});
   };
   LoadedModel model;
   auto late = std::make_unique<model::LateRunner>(

@@ -24,13 +24,13 @@ LateRunner::LateRunner(const RunnerInfo& info, Load load,
 }
 
 LateRunner::~LateRunner() {
-  stop_ = true;
+  making_.stop = true;
   if (thread_.joinable()) thread_.join();
 }
 
 void LateRunner::Make() noexcept {
   try {
-    auto made = load_(stop_);
+    auto made = load_(making_);
     if (made) {
       own_ = *std::move(made);
       made_.store(own_.get(), std::memory_order_release);
@@ -45,7 +45,7 @@ void LateRunner::Make() noexcept {
 
 bool LateRunner::Ready() noexcept {
   if (made() != nullptr) return true;
-  if (!told_ && failed_.load(std::memory_order_acquire)) Tell();
+  if (!told_ && why_none() != nullptr) Tell();
   return false;
 }
 

@@ -18,8 +18,13 @@ namespace foretoken::model {
 
 class LateRunner final : public Runner {
  public:
+  // What the thread that makes the network and others tell each other.
+  struct Making {
+    std::atomic<bool> stop{false};                           // nobody wants the network any more
+    std::atomic<std::size_t> done_bytes{0}, total_bytes{0};  // total: 0 until the making begins
+  };
   // Makes the network. It is called once, on the thread, and returns early once `stop` is true.
-  using Load = std::function<Result<std::unique_ptr<LocalRunner>>(const std::atomic<bool>& stop)>;
+  using Load = std::function<Result<std::unique_ptr<LocalRunner>>(Making& making)>;
 
   // info: of the network that `load` makes. on_failure: told once, by Ready, why there will be none.
   // What both of them refer to must outlive the runner.
@@ -36,6 +41,11 @@ class LateRunner final : public Runner {
 
   // The network; null as long as there is none. Any thread.
   LocalRunner* made() const noexcept { return made_.load(std::memory_order_acquire); }
+  // Any thread, too: how far the making is; why there will be no network, or null.
+  const Making& making() const noexcept { return making_; }
+  const std::string* why_none() const noexcept {
+    return failed_.load(std::memory_order_acquire) ? &why_none_ : nullptr;
+  }
 
  private:
   void Make() noexcept;
@@ -47,7 +57,8 @@ class LateRunner final : public Runner {
   std::unique_ptr<LocalRunner> own_;  // written by the thread, before the flags
   std::string why_none_;
   std::atomic<LocalRunner*> made_{nullptr};
-  std::atomic<bool> failed_{false}, stop_{false};
+  std::atomic<bool> failed_{false};
+  Making making_;
   bool told_ = false;
   std::thread thread_;
 };

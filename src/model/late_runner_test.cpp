@@ -34,7 +34,8 @@ TEST(LateRunner, IsReadyWhenItsNetworkIsMade) {
   std::atomic<bool> go = false;
   LateRunner late(
       {.max_rows = 4, .vocabulary = 320},
-      [&](const std::atomic<bool>&) {
+      [&](LateRunner::Making& making) {
+        making.total_bytes = 8, making.done_bytes = 3;
         AwaitFlag(go);
         return LateNetwork(*file, pool);
       },
@@ -42,6 +43,9 @@ TEST(LateRunner, IsReadyWhenItsNetworkIsMade) {
   EXPECT_EQ(late.info().vocabulary, 320);
   EXPECT_FALSE(late.Ready());
   EXPECT_EQ(late.made(), nullptr);
+  while (late.making().done_bytes != 3) std::this_thread::yield();
+  EXPECT_EQ(late.making().total_bytes, 8u);
+  EXPECT_EQ(late.why_none(), nullptr);
   go = true;
   while (!late.Ready()) std::this_thread::yield();
   ASSERT_NE(late.made(), nullptr);
@@ -62,7 +66,7 @@ TEST(LateRunner, TellsOnceWhyThereIsNoNetwork) {
   std::atomic<bool> left = false;
   LateRunner late(
       {},
-      [&](const std::atomic<bool>&) -> Result<std::unique_ptr<LocalRunner>> {
+      [&](LateRunner::Making&) -> Result<std::unique_ptr<LocalRunner>> {
         left = true;
         return Fail(ErrorCode::kIo, "the file was changed");
       },
@@ -71,6 +75,8 @@ TEST(LateRunner, TellsOnceWhyThereIsNoNetwork) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(late.Ready());
   EXPECT_TRUE(left);
   EXPECT_EQ(told, std::vector<std::string>{"the file was changed"});
+  ASSERT_NE(late.why_none(), nullptr);
+  EXPECT_EQ(*late.why_none(), "the file was changed");
 }
 
 // Its end stops the making, of which nobody is told.
@@ -79,9 +85,9 @@ TEST(LateRunner, StopsTheMakingAtItsEnd) {
   {
     LateRunner late(
         {},
-        [&](const std::atomic<bool>& stop) -> Result<std::unique_ptr<LocalRunner>> {
+        [&](LateRunner::Making& making) -> Result<std::unique_ptr<LocalRunner>> {
           began = true;
-          AwaitFlag(stop);
+          AwaitFlag(making.stop);
           stopped = true;
           return Fail(ErrorCode::kStopped, "stopped");
         },

@@ -232,21 +232,25 @@ struct TileIQ4_XS {  // x = d * (scale[run] - 32) * kIq4Values[q]
     std::uint8_t q[4][16][4];
   } runs[8];
 };
-// x = d * scale[run][h] * (q - 4), with h as for Q6_K. The low two bits of k = 16 h + 4 f + j are
-// bits 2 f and 2 f + 1 of q[h][o][j], the third one of k = 4 f + j is bit f of qh[o][j].
+// Q3_K and Q2_K: the scales of both halves of an output lie side by side, and the weights so that
+// most are met where they lie, without a shift (kernels/avx512/weights.h). Word w of a run is k = 4 w
+// to 4 w + 3, h = w / 4 its half.
+// x = d * scale[run][o][h] * (q - 4). Words 0, 1, 2 are bits 0 to 2 of q[0], q[1], q[2], words 4, 5, 6
+// bits 3 to 5. The low two bits of word 3 are bits 6 and 7 of q[0], the third one is bit 7 of q[1];
+// those of word 7 are bits 6 and 7 of q[2], and bit 6 of q[1].
 struct TileQ3_K {
   std::uint16_t d[16];
-  std::int8_t scale[8][2][16];
+  std::int8_t scale[8][16][2];
   std::uint8_t unused[32];
   struct Run {
-    std::uint8_t q[2][16][4];
-    std::uint8_t qh[16][4];
+    std::uint8_t q[3][16][4];
   } runs[8];
 };
-// x = d * (scale[run][h] % 16) * q - dmin * (scale[run][h] / 16), with q as for Q3_K.
+// x = d * (scale[run][o][h] % 16) * q - dmin * (scale[run][o][h] / 16). Word w is bits 2 i and 2 i + 1
+// of q[w % 2], i = w / 2.
 struct TileQ2_K {
   std::uint16_t d[16], dmin[16];
-  std::uint8_t scale[8][2][16];
+  std::uint8_t scale[8][16][2];
   struct Run {
     std::uint8_t q[2][16][4];
   } runs[8];

@@ -2,6 +2,7 @@
 // write_tiny_model --mixture FILE: writes a mixture with 96 MiB of experts.
 // write_tiny_model --recurrent FILE: writes a network with recurrent layers.
 // write_tiny_model --gemma4 FILE: writes a mixture with GELU, windows and routers' norms.
+// write_tiny_model --large FILE: writes 300 MB of F16, of which an engine makes a copy that drafts.
 // write_tiny_model FOLDER: writes, for tests that run programs, target.gguf, draft.gguf (the target
 // and noise), padded.gguf (the draft with more tokens, a few of other texts), other.gguf (another
 // vocabulary), and models/: tiny ones under the names of the
@@ -76,9 +77,22 @@ int main(int argc, char** argv) {
                                         .file_name = path.filename()});
     return 0;
   }
+  if (argc == 3 && std::string(argv[1]) == "--large") {
+    const std::filesystem::path path = argv[2];
+    WriteTinyModel(path.parent_path(), {.seed = 94,
+                                        .n_layers = 12,
+                                        .dim = 1024,
+                                        .ff = 3072,
+                                        .n_heads = 16,
+                                        .n_kv_heads = 8,
+                                        .weight_type = foretoken::tensor::DType::kF16,
+                                        .file_name = path.filename()});
+    return 0;
+  }
   if (argc != 2) {
     std::fputs(
-        "usage: write_tiny_model FOLDER | --mixture FILE | --recurrent FILE | --gemma4 FILE\n",
+        "usage: write_tiny_model FOLDER | --mixture FILE | --recurrent FILE | --gemma4 FILE | "
+        "--large FILE\n",
         stderr);
     return 2;
   }

@@ -33,6 +33,7 @@ struct Case {
   std::vector<int> speeds;
   std::optional<fixtures::TinyHeadOptions> head = std::nullopt;
   bool paged = false;  // experts are read from the file that keeps a rank's tiles
+  std::optional<model::CopyTypes> copy = std::nullopt;  // of the network, which drafts
 };
 
 // With rows that suit quantised types.
@@ -65,6 +66,15 @@ std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
   }
   if (larger.n_experts != 0)
     cases.push_back({.name = "paged", .options = larger, .speeds = even, .paged = true});
+  // Rows of 128 columns are Q4_0 in each copy; the output of 256 has the types of the copy.
+  for (const bool wide : {false, true}) {
+    if (wide) larger.dim = 256, larger.ff = 256;
+    if (wide && architecture != "llama") break;
+    cases.push_back({.name = wide ? "wide copy" : "copy",
+                     .options = larger,
+                     .speeds = uneven,
+                     .copy = model::CopyTypes{tensor::DType::kQ2_K, tensor::DType::kQ3_K}});
+  }
   return cases;
 }
 
@@ -145,8 +155,8 @@ using Runners = std::vector<std::unique_ptr<model::LocalRunner>>;
 // The network, and its head where there is one. kept: the folder of the tiles of a network whose
 // experts are paged, or "". Without ranks: this process computes all.
 Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_file,
-             const std::string& kept, ThreadPool& pool, comm::Ranks* ranks,
-             const model::Division& division) {
+             const std::optional<model::CopyTypes>& copy, const std::string& kept, ThreadPool& pool,
+             comm::Ranks* ranks, const model::Division& division) {
   auto config = Checked(model::ConfigFromMetadata(file.metadata()));
   config.vocabulary = *model::VocabularyRows(file);
   const kernels::Kernels& kernels = *kernels::KernelsFromEnvironment().value();
@@ -155,6 +165,11 @@ Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_fi
   Runners runners;
   runners.push_back(Checked(
       model::LocalRunner::Load(file, config, OptionsOf(ranks, division), kernels, pool, load)));
+  if (copy) {
+    runners.push_back(Checked(model::LocalRunner::LoadCopy(
+        file, OptionsOf(ranks, division), *copy, kernels, {pool, pool}, *runners[0], {})));
+    return runners;
+  }
   if (head_file == nullptr) return runners;
   const auto head_config = Checked(model::HeadConfigFromFile(*head_file));
   model::RunnerOptions head_options = OptionsOf(nullptr, {});
@@ -321,6 +336,46 @@ int CompareWithHead(model::Runner& many, model::Runner& one, model::Runner& many
   return kRows + 2 * kOwnRows;
 }
 
+// A pass of n_rows rows from position `first` on. States take in the rows of a text's first pass alone.
+model::Pass RowsAt(kv::Segment& segment, std::vector<Token>& tokens, std::vector<int>& logit_rows,
+                   int first, int n_rows) {
+  static const std::vector<std::int32_t> blocks = {2, 0, 1};
+  tokens.clear(), logit_rows.clear();
+  for (int i = 0; i < n_rows; ++i) {
+    tokens.push_back(3 + (first + i) * 29 % 290);
+    logit_rows.push_back(i);
+  }
+  segment = {.row_begin = 0,
+             .n_rows = n_rows,
+             .first_position = first,
+             .blocks = blocks,
+             .window_blocks = blocks,
+             .state = {.from = first, .to = first == 0 ? n_rows : first}};
+  return {.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows};
+}
+
+// The network reads a beginning; then its copy drafts behind it, which reads the network's cache and states.
+int CompareCopy(model::Runner& many, model::Runner& one, model::Runner& many_copy,
+                model::Runner& one_copy, const std::string& what) {
+  kv::Segment segment;
+  std::vector<Token> tokens;
+  std::vector<int> logit_rows;
+  constexpr int kRows = 20, kDrafts = 5;
+  const auto bytes = static_cast<std::size_t>(one.info().vocabulary) * sizeof(float);
+  const model::Pass text = RowsAt(segment, tokens, logit_rows, 0, kRows);
+  many.Run(text), one.Run(text);
+  const model::Pass drafts = RowsAt(segment, tokens, logit_rows, kRows, kDrafts);
+  std::vector<float> network(one.Run(drafts).Logits(0),
+                             one.Run(drafts).Logits(0) + one.info().vocabulary);
+  const model::PassResult &got = many_copy.Run(drafts), &wanted = one_copy.Run(drafts);
+  for (int i = 0; i < kDrafts; ++i)
+    Check(std::memcmp(got.Logits(i), wanted.Logits(i), bytes) == 0,
+          what + ": other logits of the copy in row " + std::to_string(i));
+  Check(std::memcmp(wanted.Logits(0), network.data(), bytes) != 0,
+        what + ": the copy computes what the network does");
+  return kDrafts;
+}
+
 // The file that rank 0 has written, opened on each rank.
 std::unique_ptr<formats::Checkpoint> Share(comm::Ranks& ranks, std::string path) {
   path.resize(1024);
@@ -340,20 +395,23 @@ int RunCase(RankGroup::Impl& group, const std::string& folder, const Case& c,
   if (c.options.n_next != 0) head = file;
   const std::string kept = c.paged ? folder + "/kept" : "";
   Runners own =
-      Open(*file, head.get(), kept, pool, &ranks, model::Division(ranks.rank(), c.speeds));
+      Open(*file, head.get(), c.copy, kept, pool, &ranks, model::Division(ranks.rank(), c.speeds));
   if (!ranks.leads()) {
     loader::Follower follower(group);
     for (std::size_t i = 0; i < own.size(); ++i)
-      follower.Add(static_cast<int>(i), i == 0 ? file : head, std::move(own[i]));
+      follower.Add(static_cast<int>(i), i == 0 || c.copy ? file : head, std::move(own[i]));
     const Status status = follower.Run();
     Check(status.has_value(), status ? "" : status.error().message);
     return 0;
   }
-  const Runners alone = Open(*file, head.get(), kept, pool, nullptr, {});
+  const Runners alone = Open(*file, head.get(), c.copy, kept, pool, nullptr, {});
   int n_compared = 0;
   {
     model::LeadRunner lead(std::move(own[0]), 0, ranks);
-    if (head != nullptr) {
+    if (c.copy) {
+      model::LeadRunner lead_copy(std::move(own[1]), 1, ranks);
+      n_compared = CompareCopy(lead, *alone[0], lead_copy, *alone[1], what);
+    } else if (head != nullptr) {
       model::LeadRunner lead_head(std::move(own[1]), 1, ranks);
       n_compared = CompareWithHead(lead, *alone[0], lead_head, *alone[1], what);
     } else {

@@ -61,6 +61,16 @@ test('the first difference is found, also where one list ends early', async () =
   assert.equal(firstDifference([], []), -1);
 });
 
+test('a copy that is not there is told in words', async () => {
+  const { copyText } = await load('copy.js');
+  assert.equal(copyText(undefined), '');
+  assert.equal(copyText({ state: 'ready', made_bytes: 5, bytes: 5 }), '');
+  assert.match(copyText({ state: 'waiting', made_bytes: 0, bytes: 5 }), /about to be made/);
+  const making = { state: 'making', made_bytes: 2.99 * 2 ** 20, bytes: 9.5 * 2 ** 20 };
+  assert.match(copyText(making), /: 31 % of 10 MiB$/);
+  assert.match(copyText({ state: 'refused', error: 'memory: 5 MiB' }), /drafts: memory: 5 MiB$/);
+});
+
 test('tokens show the text of a chunk, each character once', async () => {
   const { shownTexts } = await load('rounds.js');
   const shown = (texts, content) => shownTexts(texts.map((text) => ({ text })), content);

@@ -34,7 +34,8 @@ THOUGHT_MARKS, FILL_MARKS = ["<think>", "</think>"], ["<|fim_prefix|>", "<|fim_s
 THINKER = "{# </think> #}{% for m in messages %}{{ m.content }}{% endfor %}<think>"
 # What a reply has in states that no request here can bring about, and values that depend on the hour.
 UNSEEN = re.compile(r"\|\w+Error$|ResponseEvent\|9|=response\.failed$|Response\.status=failed|Response\.error\|0|Health\.error|"
-                    r"Health\.status=(draining|error)|stop_type=none|LlamaCppChosen\.stop_type|\.estimated_speedup|per_second|per_token_ms")
+                    r"Health\.status=(draining|error)|stop_type=none|LlamaCppChosen\.stop_type|\.estimated_speedup|per_second|per_token_ms|"
+                    r"State\.copy\.(error|state=(refused|waiting|making))$")
 
 
 def branches(schema):
@@ -303,6 +304,9 @@ class Replies(unittest.TestCase):
         with Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none") as server:
             for path in ("/v1/models", "/props", "/v1/speculation", "/api/show"):
                 self.send("POST" if "show" in path else "GET", path, {} if "show" in path else None, server)
+
+        with Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "self", "--self-draft", "Q4_0") as server:
+            self.assertEqual(self.ok("/v1/speculation", method="GET", server=server)["copy"]["state"], "ready")
 
     def test_8_errors(self):
         """Every path refuses in the form of its API, whoever asks in whatever way."""

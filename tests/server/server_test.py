@@ -527,6 +527,8 @@ class OwnServers(unittest.TestCase):
         self.addCleanup(server.__exit__)
         listed = server.get("/v1/speculation")
         self.assertEqual(listed["method"], "self")
+        self.assertEqual((listed["copy"]["state"], listed["copy"]["type"]), ("ready", "Q4_0"))  # it was made before
+        self.assertEqual(listed["copy"]["made_bytes"], listed["copy"]["bytes"])
         self.assertIn("self", [row["name"] for row in listed["choices"]["methods"]])
         for drafts in (listed["draft_models"], server.get("/v1/models")["data"][0]["drafts"]):
             self.assertEqual([(draft["name"], draft["method"], draft["type"]) for draft in drafts], [("self", "self", "Q4_0")])

@@ -151,6 +151,8 @@ Health = {status: 'ok' | 'draining' | 'error', running: integer, waiting: intege
 SpeculationState = {method: string, lookahead: string, strategy: string, lossless: boolean,
   strategies: [string], num_speculative_tokens: integer, parallel: integer, running: integer,
   waiting: integer, draft_models: DraftModels,
+  copy?: {state: 'refused' | 'waiting' | 'making' | 'ready', type?: string, made_bytes?: integer,
+    bytes?: integer, error?: string},
   choices: {methods: [{name: string, help?: string, drafts_from?: string}],
     strategies: [{name: string, help: string, lossless: boolean, same_text: boolean}],
     controllers: [{name: string, help: string}]},

@@ -38,6 +38,17 @@ SpeculationMembers ChoicesJson(const EngineSummary& engine) {
   return {{"methods", methods}, {"strategies", strategies}, {"controllers", controllers}};
 }
 
+SpeculationMembers CopyJson(const CopyProgress& copy) {
+  SpeculationMembers json = {{"state", Name(copy.state)}};
+  if (!copy.types.empty()) {
+    json["type"] = copy.types;
+    json["made_bytes"] = copy.made_bytes;
+    json["bytes"] = copy.bytes;
+  }
+  if (!copy.why.empty()) json["error"] = copy.why;
+  return json;
+}
+
 }  // namespace
 
 std::string SpeculationJson(const SpeculationState& state) {
@@ -49,6 +60,7 @@ std::string SpeculationJson(const SpeculationState& state) {
       {"parallel", state.parallel},      {"running", state.load.running},
       {"waiting", state.load.waiting},   {"draft_models", DraftModelsJson(engine)},
       {"choices", ChoicesJson(engine)}};
+  if (state.copy.state != CopyProgress::State::kNone) json["copy"] = CopyJson(state.copy);
   if (state.recent_speedup) json["estimated_speedup"] = *state.recent_speedup;
   if (state.plain_ms_per_token > 0) json["plain_ms_per_token"] = state.plain_ms_per_token;
   // By rows, as `bench --json` has it.

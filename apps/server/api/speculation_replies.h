@@ -20,6 +20,7 @@ struct SpeculationState {
   std::vector<RowCost> pass_costs = {};
   AsyncLoad load;
   int parallel = 0;
+  CopyProgress copy;
 };
 std::string SpeculationJson(const SpeculationState& state);
 

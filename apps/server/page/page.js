@@ -4,6 +4,7 @@ import { Announcer } from './announcer.js';
 import { Chat } from './chat.js';
 import { Comparison } from './comparison.js';
 import { Context } from './context.js';
+import { copyText } from './copy.js';
 import { compact } from './figures.js';
 import { Inspector } from './inspector.js';
 import { drawAcceptance, drawCosts, drawLengths, drawSpeeds, Plot } from './plots.js';
@@ -46,6 +47,7 @@ panels.chat.view = new Chat(page, panels.chat.panel);
 panels.compare.view = new Comparison(page, panels.compare.panel);
 let shown = panels.chat;
 let running = null; // the AbortController of what runs
+let copyTimer = 0; // asks for the state of the model's copy again
 
 let frame = null;
 function replot() {
@@ -118,9 +120,19 @@ async function refresh() {
     const speculation = await page.service.speculation();
     page.settings.offer(speculation);
     drawCosts(plots.cost, speculation.verify_us);
+    showCopy(speculation.copy);
   } catch (error) {
     if (error.status === 401) askForKey();
   }
+}
+
+// Asks again while the copy is being made.
+function showCopy(copy) {
+  const words = copyText(copy);
+  find('copy').hidden = words === '';
+  find('copy').textContent = words;
+  clearTimeout(copyTimer);
+  if (words && copy.state !== 'refused') copyTimer = setTimeout(refresh, 2000);
 }
 
 async function greet() {

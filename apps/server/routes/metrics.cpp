@@ -13,6 +13,7 @@ HttpResponse Render(Service& service, const HttpRequest&, LogLine&) {
                                           .log_lines_dropped = service.log.dropped(),
                                           .next_turn_tokens = service.next_turns.tokens(),
                                           .memory = &service.overload,
+                                          .copy = service.engine.copy(),
                                           .estimated_speedup = service.totals.RecentSpeedup()})};
 }
 

@@ -235,6 +235,8 @@ class EngineOpener {
   // them.
   Status MakeDrafters() {
     for (loader::DraftPart& draft : drafts_.drafts) FORETOKEN_CHECK_OK(MakeModelDrafter(draft));
+    if (!drafts_.no_copy.empty())
+      impl_->copy_ = {.state = CopyProgress::State::kRefused, .why = drafts_.no_copy};
     options().speculative.method = drafts_.Settle(summary());
     for (const draft::DrafterSpec* const spec : draft::Specs()) {
       if (spec->info.reads_file || spec->info.copies_target) continue;
@@ -320,6 +322,7 @@ class EngineOpener {
     } else {
       impl_->files_.Add(*draft.file, *model->late);
     }
+    if (draft.part.copy) NoteCopy(draft, *model);
     if (draft.part.copy) FORETOKEN_CHECK_OK(CompareCopy(draft, *model));
     draft::DrafterSettings settings = SettingsOf();
     settings.runner = std::move(model->runner);
@@ -347,6 +350,16 @@ class EngineOpener {
     entry.drafter = std::move(drafter);
     impl_->drafters_.Add(std::move(entry));
     return {};
+  }
+
+  void NoteCopy(const loader::DraftPart& draft, const loader::LoadedModel& model) {
+    const auto bytes = static_cast<std::int64_t>(draft.part.copy_size.own);
+    impl_->late_copy_ = model.late;
+    impl_->copy_ = {.types = model::NameOf(*draft.part.copy), .bytes = bytes};
+    if (model.late != nullptr)
+      impl_->copy_.state = CopyProgress::State::kWaiting;
+    else
+      impl_->copy_.state = CopyProgress::State::kReady, impl_->copy_.made_bytes = bytes;
   }
 
   // Once for each model, machine and types, if that is kept. A small model's copy is not made unasked, so

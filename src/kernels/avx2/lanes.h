@@ -166,6 +166,9 @@ struct Lanes : generic::LaneDefaults {
   static I LoadIntegers(const std::uint8_t* p) {
     return Signed(_mm256_cvtepu8_epi32(Load8(p)));
   }
+  static I LoadBytePairs(const std::uint8_t* p) {
+    return Signed(_mm256_cvtepu8_epi16(Load16(p)));
+  }
   static F LoadUnsigned(const std::uint8_t* p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(Load8(p)));
   }

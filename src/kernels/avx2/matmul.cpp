@@ -44,7 +44,7 @@ FORETOKEN_INLINE void Add32(__m256i& to, __m256i p) {
 template <class Type>
 FORETOKEN_INLINE __m256i Factor(const typename Type::Tile& t, int run, int h, int i) {
   if constexpr (Type::kSums == 2)
-    return PairScales<Type>(t, run, i / 2, i / 2, h);
+    return TwiceScale<Type>(t, run, i / 2, h);
   else
     return _mm256_set1_epi16(1);
 }
@@ -190,7 +190,7 @@ struct Maddubs {
 #pragma GCC unroll 8
           for (int r = 0; r < R; ++r) sum[h][r] = part[h][r];
         } else {
-          const __m256i scale = _mm256_cvtepi8_epi32(HalfScales<Type>(t, run, first / kWords, h));
+          const __m256i scale = HalfScale<Type>(t, run, first / kWords, h);
           const Starts<Type> starts(t, run, h);
 #pragma GCC unroll 8
           for (int r = 0; r < R; ++r)

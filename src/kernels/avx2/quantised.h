@@ -64,19 +64,27 @@ FORETOKEN_INLINE __m256i WithHigh(__m256i low, __m256i high, int by) {
   return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(kBits)));
 }
 
-// Words 2 i and 2 i + 1 of two bits each.
-FORETOKEN_INLINE Words TwoBits(const std::uint8_t (*q)[4], int i) {
-  const __m256i all = _mm256_srli_epi16(Load(q), i % 2 * 4), low = _mm256_set1_epi8(3);
-  return {_mm256_and_si256(all, low), _mm256_and_si256(_mm256_srli_epi16(all, 2), low)};
+// The bits of kMask in each byte of q, moved right first.
+template <int kMask>
+FORETOKEN_INLINE __m256i Bits(const std::uint8_t (*q)[4], int by) {
+  return _mm256_and_si256(_mm256_srli_epi16(Load(q), by), _mm256_set1_epi8(kMask));
+}
+
+// Words 2 i and 2 i + 1 of 8 outputs from o on.
+FORETOKEN_INLINE Words FewBits(const tensor::TileQ2_K::Run& run, int o, int i) {
+  return {Bits<3>(run.q[0] + o, 2 * i), Bits<3>(run.q[1] + o, 2 * i)};
+}
+FORETOKEN_INLINE Words FewBits(const tensor::TileQ3_K::Run& run, int o, int i) {
+  const int half = i / 2;
+  if (i % 2 == 0) return {Bits<7>(run.q[0] + o, 3 * half), Bits<7>(run.q[1] + o, 3 * half)};
+  return {Bits<7>(run.q[2] + o, 3 * half),
+          _mm256_or_si256(Bits<3>(run.q[2 * half] + o, 6), Bits<4>(run.q[1] + o, 5 - half))};
 }
 
 // The bits above the low ones of words 2 i and 2 i + 1 put in.
 template <class Type, class Weights>
 FORETOKEN_INLINE Words WithHighBits(const Words& low, const Weights& weights, int h, int i) {
-  if constexpr (Type::kBits == 3) {
-    const __m256i high = Load(weights.qh + 8 * h);
-    return {WithHigh<4>(low.even, high, 2 - 2 * i), WithHigh<4>(low.odd, high, 1 - 2 * i)};
-  } else if constexpr (Type::kBits == 5) {
+  if constexpr (Type::kBits == 5) {
     const __m256i high = Load(weights.qh + 8 * h);
     return {WithHigh<0x10>(low.even, high, 4 - 2 * i), WithHigh<0x10>(low.odd, high, 3 - 2 * i)};
   } else if constexpr (Type::kBits == 6) {
@@ -109,24 +117,40 @@ FORETOKEN_INLINE Words Pair(const typename Type::Tile& tile, int run, int h, int
   else if constexpr (Type::kHasTable)
     return LookUp<Type>(Nibbles(weights.q[i] + 8 * h));
   else if constexpr (Type::kBits <= 3)
-    return WithHighBits<Type>(TwoBits(weights.q[i / 2] + 8 * h, i), weights, h, i);
+    return FewBits(weights, 8 * h, i);
   else
     return WithHighBits<Type>(Nibbles(weights.q[i] + 8 * h), weights, h, i);
 }
 
-// Scales of the halves of a run, 8 outputs: signed bytes, of Q2_K the low four bits.
+// Scales of a run, 8 outputs, as pairs of 16 bits: of both halves, of Q2_K the low four bits.
 template <class Type>
-FORETOKEN_INLINE __m128i HalfScales(const typename Type::Tile& tile, int run, int half, int h) {
-  const __m128i scales = Lanes::Load8(tile.scale[run][half] + 8 * h);
-  return Type::kBits == 2 ? _mm_and_si128(scales, _mm_set1_epi8(15)) : scales;
+FORETOKEN_INLINE __m256i BothScales(const typename Type::Tile& tile, int run, int h) {
+  const auto& scale = tile.scale[run];
+  if constexpr (Type::kBits == 2)
+    return _mm256_and_si256(Lanes::Raw(Lanes::LoadBytePairs(scale[8 * h])), _mm256_set1_epi16(15));
+  else if constexpr (Type::kBits == 3)
+    return _mm256_cvtepi8_epi16(Lanes::Load16(scale[8 * h]));
+  else
+    return _mm256_cvtepi8_epi16(
+        _mm_unpacklo_epi8(Lanes::Load8(scale[0] + 8 * h), Lanes::Load8(scale[1] + 8 * h)));
 }
-
-// Two scales of each output as 16-bit pairs: of both halves of a run, or twice that of one.
+// The scale of one half, twice.
 template <class Type>
-FORETOKEN_INLINE __m256i PairScales(const typename Type::Tile& tile, int run, int first, int second,
-                                    int h) {
-  return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(HalfScales<Type>(tile, run, first, h),
-                                                HalfScales<Type>(tile, run, second, h)));
+FORETOKEN_INLINE __m256i TwiceScale(const typename Type::Tile& tile, int run, int half, int h) {
+  if constexpr (Type::kBits <= 3) {
+    const __m256i place =
+        _mm256_broadcastsi128_si256(_mm_setr_epi32(0x01000100, 0x05040504, 0x09080908, 0x0d0c0d0c));
+    return _mm256_shuffle_epi8(BothScales<Type>(tile, run, h),
+                               _mm256_or_si256(place, _mm256_set1_epi8(half == 0 ? 0 : 2)));
+  } else {
+    const __m128i scales = Lanes::Load8(tile.scale[run][half] + 8 * h);
+    return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(scales, scales));
+  }
+}
+// The scale of one half as 32 bits, of more than three bits a weight.
+template <class Type>
+FORETOKEN_INLINE __m256i HalfScale(const typename Type::Tile& tile, int run, int half, int h) {
+  return _mm256_cvtepi8_epi32(Lanes::Load8(tile.scale[run][half] + 8 * h));
 }
 
 // What a row's integer sums of 8 outputs start from: the offset of the weights undone.
@@ -138,7 +162,7 @@ struct Starts {
     if constexpr (kAreScaled) {
       constexpr int kLogOffset = Type::kBits - 1;
       static_assert(Type::kOffset == 1 << kLogOffset);
-      scale = _mm256_slli_epi16(PairScales<Type>(tile, run, 0, 1, h), kLogOffset);  // below 2^13
+      scale = _mm256_slli_epi16(BothScales<Type>(tile, run, h), kLogOffset);  // below 2^13
     }
   }
   template <class Row>
@@ -184,11 +208,14 @@ struct Core : Habits {
   //   AVX-VNNI, Q8_0                30.8         32.9   33.8            24.3   27.2
   //   AVX-VNNI, Q3_K                23.9         24.0   25.2            14.9   14.1
   // Two rows gained at most 5 % there from what is 4 kB ahead; on one thread of a Zen 3 with AVX2 two to
-  // four rows gain 5 to 12 %. Other rows are busy, and a line that comes early must not displace them in
+  // four rows gain 5 to 12 %. One row of two or three bits, which gains least from both there, asks once:
+  // share of the speed of plain reading on one and two threads of Zen 4 with AVX2, both and 8 kB ahead:
+  //   Q2_K 0.46 0.69   0.54 0.78        Q3_K 0.54 0.82   0.72 0.95
+  // Other rows are busy, and a line that comes early must not displace them in
   // the first level.
   template <int R, int kBytes>
   static FORETOKEN_INLINE void PrefetchRun(const void* p) {
-    constexpr bool kWaits = kBytes > 64 * R;
+    constexpr bool kWaits = kBytes > 64 * R && !(kBytes < 256 && R == 1);
     PrefetchAhead<kWaits ? 4096 : 8192, kWaits ? 1024 : 0, kBytes>(p);
   }
   template <int R, int kBytes>
@@ -208,9 +235,11 @@ struct Core : Habits {
                         _mm256_permute2x128_si256(first, second, 0x31));
   }
 
-  // Q6_K, Q3_K: minus the sums of both halves, 16 bits each, the first one in the low bits.
+  // Minus the sums of both halves, 16 bits each, the first one in the low bits.
+  template <class Type, int R>
+  static constexpr bool kPacksStarts = Type::kSums == 2 && Type::kMinima == 0;
   template <class Type, class PackedRow>
-  static FORETOKEN_INLINE void PackSum(const std::int32_t* xs, PackedRow& to) {
+  static FORETOKEN_INLINE void PackStarts(const std::int32_t* xs, PackedRow& to) {
     to.c[0] = (-xs[0] & 0xffff) | (xs[0] - xs[1]) * 65536;
   }
 

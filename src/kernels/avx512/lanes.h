@@ -164,6 +164,9 @@ struct Lanes : generic::LaneDefaults {
   static I LoadIntegers(const std::uint8_t* p) {
     return Signed(_mm512_cvtepu8_epi32(Half::Load16(p)));
   }
+  static I LoadBytePairs(const std::uint8_t* p) {
+    return Signed(_mm512_cvtepu8_epi16(Load32(p)));
+  }
   static F LoadUnsigned(const std::uint8_t* p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(Half::Load16(p)));
   }

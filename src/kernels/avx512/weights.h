@@ -95,77 +95,116 @@ FORETOKEN_INLINE void LookUp(__m512i* q) {
   for (int i = 0; i < 8; ++i) q[i] = _mm512_shuffle_epi8(table, q[i]);
 }
 
+// ---- Two and three bits -------------------------------------------------------------------------
+
+// Scales of both halves of a run, side by side as 16 bits, of Q2_K the low four bits.
+FORETOKEN_INLINE __m512i PairsOfScales(const tensor::TileQ2_K& tile, int run) {
+  return _mm512_and_si512(Lanes::Raw(Lanes::LoadBytePairs(tile.scale[run][0])),
+                          _mm512_set1_epi16(15));
+}
+FORETOKEN_INLINE __m512i PairsOfScales(const tensor::TileQ3_K& tile, int run) {
+  return _mm512_cvtepi8_epi16(Lanes::Load32(tile.scale[run]));
+}
+
+// Few rows meet the weights where they lie in their bytes. So word w comes times a power of two, and
+// sums over words are moved to a common one.
+//   Q2_K, words 0 to 7: 1, 1, 4, 4, 16, 16, 64, 64
+//   Q3_K, words 0 to 7: 1, 1, 1, 32, 8, 8, 8, 16
+FORETOKEN_INLINE void InPlace(const tensor::TileQ2_K& tile, int run, __m512i* q) {
+  const __m512i bits[2] = {LoadOnce(tile.runs[run].q[0]), LoadOnce(tile.runs[run].q[1])};
+#pragma GCC unroll 8
+  for (int w = 0; w < 8; ++w)
+    q[w] = _mm512_and_si512(bits[w % 2], _mm512_set1_epi8(static_cast<char>(3 << (w / 2 * 2))));
+}
+FORETOKEN_INLINE void InPlace(const tensor::TileQ3_K& tile, int run, __m512i* q) {
+  constexpr int kSelect = 0xd8;  // third ? second : first
+  const auto& from = tile.runs[run].q;
+  const __m512i bits[3] = {LoadOnce(from[0]), LoadOnce(from[1]), LoadOnce(from[2])};
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; ++i) {
+    q[i] = _mm512_and_si512(bits[i], _mm512_set1_epi8(0x07));
+    q[i + 4] = _mm512_and_si512(bits[i], _mm512_set1_epi8(0x38));
+  }
+  q[3] = _mm512_and_si512(
+      _mm512_ternarylogic_epi64(_mm512_srli_epi16(bits[0], 1), bits[1],
+                                _mm512_set1_epi8(static_cast<char>(0x80)), kSelect),
+      _mm512_set1_epi8(static_cast<char>(0xe0)));
+  q[7] = _mm512_and_si512(_mm512_ternarylogic_epi64(_mm512_srli_epi16(bits[2], 2), bits[1],
+                                                    _mm512_set1_epi8(0x40), kSelect),
+                          _mm512_set1_epi8(0x70));
+}
+
 // The four bytes of each output's word: to 4 o % 16 + 0, 1, 2, 3 belongs what the low two bits of a
-// byte name. Bits [2 f, 2 f + 2) of `bits` as such an index.
-template <int f>
+// byte name. Bits [kFrom, kFrom + 2) of `bits` as such an index.
+template <int kFrom>
 FORETOKEN_INLINE __m512i PairIndex(__m512i bits) {
   constexpr int kAndOr = 0xea;  // (first & second) | third
   const __m512i place =
       _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
-  return _mm512_ternarylogic_epi64(_mm512_srli_epi16(bits, 2 * f), _mm512_set1_epi8(3), place,
+  return _mm512_ternarylogic_epi64(_mm512_srli_epi16(bits, kFrom), _mm512_set1_epi8(3), place,
                                    kAndOr);
 }
 
-// The weights of Q2_K and Q3_K come times their scales, which fits a byte: 15 * 3, and for Q3_K,
-// with 127 added, 127 + 31 * -4 to 127 + -32 * -4. So a run has one sum. The products of an
-// output's scale with the four codes are a word, and the words of four outputs a table for the byte
-// shuffle.
-FORETOKEN_INLINE __m512i WordOfScales(const void* scale16, bool is_signed) {
-  const __m128i bytes = Lanes::Half::Load16(scale16);
-  return is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
-}
-
-FORETOKEN_INLINE void ScaledTwoBits(const tensor::TileQ2_K& tile, int run, __m512i* q) {
+// More rows meet weights times their scales, which fits a byte: 15 * 3, and for Q3_K, with 127 added,
+// 127 + 31 * -4 to 127 + -32 * -4. So a run has one sum. The products of an output's scale with the
+// four codes are a word, and the words of four outputs a table for the byte shuffle.
+FORETOKEN_INLINE void Scaled(const tensor::TileQ2_K& tile, int run, __m512i* q) {
+  const __m512i pairs = PairsOfScales(tile, run), codes = _mm512_set1_epi32(0x03020100);
+  const __m512i bits[2] = {LoadOnce(tile.runs[run].q[0]), LoadOnce(tile.runs[run].q[1])};
+  const __m512i first = _mm512_mullo_epi32(_mm512_and_si512(pairs, _mm512_set1_epi32(15)), codes),
+                second = _mm512_mullo_epi32(_mm512_srli_epi32(pairs, 16), codes);
 #pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-    const __m512i scale =
-        _mm512_and_si512(WordOfScales(tile.scale[run][h], false), _mm512_set1_epi32(15));
-    const __m512i table = _mm512_mullo_epi32(scale, _mm512_set1_epi32(0x03020100));
-    const __m512i bits = LoadOnce(tile.runs[run].q[h]);
-    q[4 * h] = _mm512_shuffle_epi8(table, PairIndex<0>(bits));
-    q[4 * h + 1] = _mm512_shuffle_epi8(table, PairIndex<1>(bits));
-    q[4 * h + 2] = _mm512_shuffle_epi8(table, PairIndex<2>(bits));
-    q[4 * h + 3] = _mm512_shuffle_epi8(table, PairIndex<3>(bits));
+  for (int i = 0; i < 2; ++i) {
+    q[i] = _mm512_shuffle_epi8(first, PairIndex<0>(bits[i]));
+    q[i + 2] = _mm512_shuffle_epi8(first, PairIndex<2>(bits[i]));
+    q[i + 4] = _mm512_shuffle_epi8(second, PairIndex<4>(bits[i]));
+    q[i + 6] = _mm512_shuffle_epi8(second, PairIndex<6>(bits[i]));
   }
 }
 
-// w where bit kBit of `third` is not set, and w + step where it is.
-template <int kBit>
-FORETOKEN_INLINE __m512i WithThird(__m512i w, __m512i third, __m512i step) {
-  const __mmask64 set =
-      _mm512_test_epi8_mask(third, _mm512_set1_epi8(static_cast<char>(1 << kBit)));
-  return _mm512_mask_add_epi8(w, set, w, step);
+// 127 + scale * (q - 4) of a half of a run: a table for q = 0 .. 3, and what the third bit adds.
+struct ThreeBitScale {
+  explicit FORETOKEN_INLINE ThreeBitScale(__m512i scale) {
+    constexpr std::uint32_t kMinusFour = 0u - 0x01020304u;
+    const __m512i spread =
+        _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
+    table =
+        _mm512_add_epi32(_mm512_mullo_epi32(scale, _mm512_set1_epi32(static_cast<int>(kMinusFour))),
+                         _mm512_set1_epi32(0x7f7f7f7f));
+    step = _mm512_shuffle_epi8(_mm512_slli_epi32(scale, 2), spread);
+  }
+  // The low two bits from bit kFrom of `low` on, the third one bit kThird of `high`.
+  template <int kFrom, int kThird>
+  FORETOKEN_INLINE __m512i Of(__m512i low, __m512i high) const {
+    const __mmask64 set =
+        _mm512_test_epi8_mask(high, _mm512_set1_epi8(static_cast<char>(1 << kThird)));
+    const __m512i w = _mm512_shuffle_epi8(table, PairIndex<kFrom>(low));
+    return _mm512_mask_add_epi8(w, set, w, step);
+  }
+  __m512i table, step;
+};
+
+FORETOKEN_INLINE void Scaled(const tensor::TileQ3_K& tile, int run, __m512i* q) {
+  const auto& from = tile.runs[run].q;
+  const __m512i bits[3] = {LoadOnce(from[0]), LoadOnce(from[1]), LoadOnce(from[2])};
+  const __m512i pairs = PairsOfScales(tile, run);
+  const ThreeBitScale first(_mm512_srai_epi32(_mm512_slli_epi32(pairs, 16), 16)),
+      second(_mm512_srai_epi32(pairs, 16));
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; ++i) {
+    q[i] = first.Of<0, 2>(bits[i], bits[i]);
+    q[i + 4] = second.Of<3, 5>(bits[i], bits[i]);
+  }
+  q[3] = first.Of<6, 7>(bits[0], bits[1]);
+  q[7] = second.Of<6, 6>(bits[2], bits[1]);
 }
 
-// A table holds 127 + scale * (q - 4) for q = 0 .. 3; the third bit adds 4 * scale.
-template <int h>
-FORETOKEN_INLINE void ScaledThreeBits(const tensor::TileQ3_K& tile, int run, __m512i third,
-                                      __m512i* q) {
-  constexpr std::uint32_t kMinusFour = 0u - 0x01020304u;
-  const __m512i scale = WordOfScales(tile.scale[run][h], true);
-  const __m512i table =
-      _mm512_add_epi32(_mm512_mullo_epi32(scale, _mm512_set1_epi32(static_cast<int>(kMinusFour))),
-                       _mm512_set1_epi32(0x7f7f7f7f));
-  const __m512i spread =
-      _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
-  const __m512i step = _mm512_shuffle_epi8(_mm512_slli_epi32(scale, 2), spread);
-  const __m512i bits = LoadOnce(tile.runs[run].q[h]);
-  q[0] = WithThird<4 * h>(_mm512_shuffle_epi8(table, PairIndex<0>(bits)), third, step);
-  q[1] = WithThird<4 * h + 1>(_mm512_shuffle_epi8(table, PairIndex<1>(bits)), third, step);
-  q[2] = WithThird<4 * h + 2>(_mm512_shuffle_epi8(table, PairIndex<2>(bits)), third, step);
-  q[3] = WithThird<4 * h + 3>(_mm512_shuffle_epi8(table, PairIndex<3>(bits)), third, step);
-}
-
-// The weights of a run.
+// The weights of a run, of two and three bits times their scales.
 template <class Type>
 FORETOKEN_INLINE void Weights(const typename Type::Tile& tile, int run, __m512i* q) {
   const auto& weights = Type::Run(tile, run);
-  if constexpr (Type::kBits == 2) {
-    ScaledTwoBits(tile, run, q);
-  } else if constexpr (Type::kBits == 3) {
-    const __m512i third = LoadOnce(weights.qh);
-    ScaledThreeBits<0>(tile, run, third, q);
-    ScaledThreeBits<1>(tile, run, third, q + 4);
+  if constexpr (Type::kBits <= 3) {
+    Scaled(tile, run, q);
   } else if constexpr (Type::kBits == 4) {
     Nibbles(weights.q, q);
     if constexpr (Type::kHasTable) LookUp<Type>(q);

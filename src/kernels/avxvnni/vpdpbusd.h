@@ -62,16 +62,34 @@ struct Vpdpbusd {
   template <int R, class Type>
   static FORETOKEN_INLINE void AddScaled(const typename Type::Tile& t, int run, int h,
                                          const Row<Type>* rows, __m256i* sum) {
+    if constexpr (Type::kBits <= 3) return AddScaledPairs<R, Type>(t, run, h, rows, sum);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       __m256i part[R];
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) part[r] = _mm256_setzero_si256();
       AddPairs<R, Type>(t, run, h, 2 * half, 2 * half + 2, rows, part);
-      const __m256i scale = _mm256_cvtepi8_epi32(avx2::HalfScales<Type>(t, run, half, h));
+      const __m256i scale = avx2::HalfScale<Type>(t, run, half, h);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r)
         sum[r] = _mm256_add_epi32(sum[r], _mm256_mullo_epi32(part[r], scale));
+    }
+  }
+
+  // Two and three bits: a half's sum is at most 16 * 7 * 127, so that those of both halves fit 16 bits.
+  template <int R, class Type>
+  static FORETOKEN_INLINE void AddScaledPairs(const typename Type::Tile& t, int run, int h,
+                                              const Row<Type>* rows, __m256i* sum) {
+    __m256i first[R], second[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) first[r] = second[r] = _mm256_setzero_si256();
+    AddPairs<R, Type>(t, run, h, 0, 2, rows, first);
+    AddPairs<R, Type>(t, run, h, 2, 4, rows, second);
+    const __m256i scales = avx2::BothScales<Type>(t, run, h);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256i pairs = _mm256_blend_epi16(first[r], _mm256_slli_epi32(second[r], 16), 0xaa);
+      sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(pairs, scales));
     }
   }
 };

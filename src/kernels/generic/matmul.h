@@ -11,6 +11,7 @@
 //   kFloatRows, kStrips<R>       float tiles: rows of a block, and strips side by side
 //   kRows<Type>                  quantised tiles: rows of a block
 //   kLoneRows<Type>              the same where one block takes all rows; may be left out: kRows
+//   PackStarts<Type>(xs, to)     where CoreOf says so
 //   kIsWide<Type, R>             whether activations are packed as int16, by Widen(block, to); may be
 //                                left out: no
 //   Run<Type, R>(tile, run, rows, sums)
@@ -62,9 +63,12 @@ struct CoreOf {
   static constexpr int kFloatSteps = 4;   // k of a float tile in one turn of the loop
   static constexpr int kMostSums = 2;     // starting values of a PackedRow, at most
   static constexpr bool kSigned = false;  // whether weights of Q8_0 and of tables have no offset
-  // Whether weights of two and three bits are multiplied by their scales, so that a run has one
-  // sum.
+  // Whether R rows meet weights of two and three bits times their scales, so that a run has one sum.
+  template <int R>
   static constexpr bool kScalesWeights = false;
+  // Whether what the integer sums of R rows start from is packed by PackStarts<Type>(xs, to).
+  template <class Type, int R>
+  static constexpr bool kPacksStarts = false;
   static constexpr bool kKeepsOrder = false;  // whether float weights are loaded k by k
   // Whether row blocks of quantised tiles ask for the strips that come next. Those of floats would take
   // 0.8 to 0.9 times as long from memory, and 1.1 to 1.4 times from the cache (AVX2, Zen 3).
@@ -85,27 +89,27 @@ struct CoreOf {
 
 // Whether the weights of a run come with their scales: q * scale, plus kScaledOffset for Q3_K,
 // whose least is 31 * -4.
-template <class Core, class Type>
-constexpr bool kIsScaled = Core::kScalesWeights&& Type::kBits <= 3;
+template <class Core, class Type, int R>
+constexpr bool kIsScaled = Core::template kScalesWeights<R>&& Type::kBits <= 3;
 constexpr int kScaledOffset = 127;
 
 // The offset of a type's weights as the integer sums of Core meet them.
-template <class Core, class Type>
-constexpr int kOffset = kIsScaled<Core, Type> ? (Type::kOffset > 0 ? kScaledOffset : 0)
+template <class Core, class Type, int R = 1>
+constexpr int kOffset = kIsScaled<Core, Type, R> ? (Type::kOffset > 0 ? kScaledOffset : 0)
                         : Core::kSigned && (Type::kBits == 8 || Type::kHasTable)
                             ? 0
                             : Type::kOffset + Core::template kAddedOffset<Type>;
 
-template <class Core, class Type>
-constexpr int kSums = kIsScaled<Core, Type> ? 1 : Type::kSums;
+template <class Core, class Type, int R = 1>
+constexpr int kSums = kIsScaled<Core, Type, R> ? 1 : Type::kSums;
 
-template <class Core, class Type>
-constexpr int kStarts = Type::kMinima > 0                     ? Type::kMinima
-                        : kSums<Core, Type> < Core::kMostSums ? kSums<Core, Type>
-                                                              : Core::kMostSums;
+template <class Core, class Type, int R = 1>
+constexpr int kStarts = Type::kMinima > 0                        ? Type::kMinima
+                        : kSums<Core, Type, R> < Core::kMostSums ? kSums<Core, Type, R>
+                                                                 : Core::kMostSums;
 
 template <class Core, class Type, int R>
-using RowOf = PackedRow<kStarts<Core, Type>, Core::template kIsWide<Type, R>>;
+using RowOf = PackedRow<kStarts<Core, Type, R>, Core::template kIsWide<Type, R>>;
 
 constexpr int kLine = 64;  // bytes that the caches hold together
 
@@ -220,10 +224,10 @@ FORETOKEN_INLINE void PackRows(const MatmulArgs& a, int row, int run, int n,
       } else if constexpr (Type::kMinima == 2) {
         to.xs[0] = to.d * static_cast<float>(xs[0]);
         to.xs[1] = to.d * static_cast<float>(xs[1] - xs[0]);
-      } else if constexpr (kSums<Core, Type> > Core::kMostSums) {
-        Core::template PackSum<Type>(xs, to);
+      } else if constexpr (Core::template kPacksStarts<Type, R>) {
+        Core::template PackStarts<Type>(xs, to);
       } else {
-        PackOffsets<kSums<Core, Type>, kOffset<Core, Type>>(xs, to);
+        PackOffsets<kSums<Core, Type, R>, kOffset<Core, Type, R>>(xs, to);
       }
     }
   }

@@ -2,8 +2,8 @@
 // kernels/generic/tiles.h: the quantised tiles of tensor/block_layout.h as types, their scales, and
 // the rows of activations that meet them.
 //
-// What L offers for it: LoadHalves(p), and LoadUnsigned(p), LoadIntegers(p): kWidth unsigned bytes
-// to F and to I.
+// What L offers for it: LoadHalves(p); LoadUnsigned(p), LoadIntegers(p): kWidth unsigned bytes to F and
+// to I; LoadBytePairs(p): 2 kWidth unsigned bytes to I, the second of a pair 16 bits above the first.
 #pragma once
 
 #include "kernels/generic/lanes.h"
@@ -130,9 +130,9 @@ struct TileScales {
     }
     if constexpr (Type::kMinima == 2) {
       const F dmin = L::LoadHalves(tile.dmin + o);
-#pragma GCC unroll 2
-      for (int h = 0; h < 2; ++h)
-        m[h] = dmin * Floats<L>(L::LoadIntegers(tile.scale[run][h] + o) >> 4);
+      const typename L::I pairs = L::LoadBytePairs(tile.scale[run][o]);
+      m[0] = (dmin * L::All(0.0625f)) * Floats<L>(pairs & 0xf0);  // exact
+      m[1] = dmin * Floats<L>(pairs >> 20);
     }
     if constexpr (Type::kType == TileType::kIQ4_XS)
       s = s * Floats<L>(L::LoadIntegers(tile.scale[run] + o) - 32);

@@ -148,6 +148,9 @@ struct Lanes : generic::LaneDefaults {
   static I LoadIntegers(const std::uint8_t* p) {
     return Signed(vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(LoadFour(p))))));
   }
+  static I LoadBytePairs(const std::uint8_t* p) {
+    return Signed(vreinterpretq_s32_u16(vmovl_u8(vld1_u8(p))));
+  }
   static F LoadUnsigned(const std::uint8_t* p) {
     return vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(LoadFour(p)))));
   }

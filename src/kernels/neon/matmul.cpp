@@ -57,12 +57,19 @@ FORETOKEN_INLINE void AddFifthBits(uint8x16_t high, uint8x16_t* q) {
   AddHigh<16, -3>(q[7], high);
 }
 
-// Scales of a half of a run, 4 outputs: signed bytes, of Q2_K the low four bits.
+// Scales of a half of a run, 4 outputs, of Q2_K the low four bits. Those of two and three bits have the
+// other half's beside them.
 template <class Type>
 FORETOKEN_INLINE int32x4_t HalfScales(const typename Type::Tile& tile, int run, int half, int o) {
-  uint8x8_t bytes = Lanes::LoadFour(tile.scale[run][half] + o);
-  if constexpr (Type::kBits == 2) bytes = vand_u8(bytes, vdup_n_u8(15));
-  return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(bytes))));
+  if constexpr (Type::kBits <= 3) {
+    uint8x8_t bytes = vld1_u8(reinterpret_cast<const std::uint8_t*>(tile.scale[run][o]));
+    if constexpr (Type::kBits == 2) bytes = vand_u8(bytes, vdup_n_u8(15));
+    const int32x4_t pairs = vreinterpretq_s32_s16(vmovl_s8(vreinterpret_s8_u8(bytes)));
+    return half == 1 ? vshrq_n_s32(pairs, 16) : vshrq_n_s32(vshlq_n_s32(pairs, 16), 16);
+  } else {
+    const int8x8_t bytes = vreinterpret_s8_u8(Lanes::LoadFour(tile.scale[run][half] + o));
+    return vmovl_s16(vget_low_s16(vmovl_s8(bytes)));
+  }
 }
 
 struct Habits : generic::CoreOf<Lanes> {
@@ -72,24 +79,30 @@ struct Habits : generic::CoreOf<Lanes> {
 template <class Type>
 using Row = generic::RowOf<Habits, Type, 1>;
 
-// Words of two bits: four share a byte.
-FORETOKEN_INLINE void TwoBits(uint8x16_t bits, uint8x16_t* q) {
+// The weights of two and three bits of a run, 4 outputs from o on.
+FORETOKEN_INLINE void FewBits(const tensor::TileQ2_K::Run& run, int o, uint8x16_t* q) {
   const uint8x16_t low = vdupq_n_u8(3);
-  q[0] = vandq_u8(bits, low);
-  q[1] = vandq_u8(vshrq_n_u8(bits, 2), low);
-  q[2] = vandq_u8(vshrq_n_u8(bits, 4), low);
-  q[3] = vshrq_n_u8(bits, 6);
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const uint8x16_t bits = vld1q_u8(run.q[i][o]);
+    q[i] = vandq_u8(bits, low);
+    q[i + 2] = vandq_u8(vshrq_n_u8(bits, 2), low);
+    q[i + 4] = vandq_u8(vshrq_n_u8(bits, 4), low);
+    q[i + 6] = vshrq_n_u8(bits, 6);
+  }
 }
-
-FORETOKEN_INLINE void AddThirdBits(uint8x16_t high, uint8x16_t* q) {
-  AddHigh<4, 2>(q[0], high);
-  AddHigh<4, 1>(q[1], high);
-  AddHigh<4, 0>(q[2], high);
-  AddHigh<4, -1>(q[3], high);
-  AddHigh<4, -2>(q[4], high);
-  AddHigh<4, -3>(q[5], high);
-  AddHigh<4, -4>(q[6], high);
-  AddHigh<4, -5>(q[7], high);
+FORETOKEN_INLINE void FewBits(const tensor::TileQ3_K::Run& run, int o, uint8x16_t* q) {
+  const uint8x16_t low = vdupq_n_u8(7);
+  const uint8x16_t bits[3] = {vld1q_u8(run.q[0][o]), vld1q_u8(run.q[1][o]), vld1q_u8(run.q[2][o])};
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; ++i) {
+    q[i] = vandq_u8(bits[i], low);
+    q[i + 4] = vandq_u8(vshrq_n_u8(bits[i], 3), low);
+  }
+  q[3] = vshrq_n_u8(bits[0], 6);
+  q[7] = vshrq_n_u8(bits[2], 6);
+  AddHigh<4, -5>(q[3], bits[1]);
+  AddHigh<4, -4>(q[7], bits[1]);
 }
 
 // The weights of a run for the 4 outputs from o on, in 8 vectors.
@@ -101,12 +114,10 @@ FORETOKEN_INLINE void Weights(const typename Type::Tile& tile, int run, int o, u
     for (int i = 0; i < 8; ++i) q[i] = veorq_u8(vld1q_u8(weights.q[i][o]), vdupq_n_u8(0x80));
     return;
   } else if constexpr (Type::kBits <= 3) {
-    TwoBits(vld1q_u8(weights.q[0][o]), q);
-    TwoBits(vld1q_u8(weights.q[1][o]), q + 4);
+    FewBits(weights, o, q);
   } else {
     AllNibbles(weights.q, o, q);
   }
-  if constexpr (Type::kBits == 3) AddThirdBits(vld1q_u8(weights.qh[o]), q);
   if constexpr (Type::kHasTable) {
     const uint8x16_t table = vld1q_u8(generic::kCodeWeights<Type, 0>.of);
 #pragma GCC unroll 8

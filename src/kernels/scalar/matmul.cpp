@@ -86,6 +86,13 @@ int TwoBits(const std::uint8_t (&q)[2][kTileOutputs][4], int k, int o) {
   return q[k / 16][o][k % 4] >> (k / 4 % 4 * 2) & 3;
 }
 
+int ThreeBits(const std::uint8_t (&q)[3][kTileOutputs][4], int k, int o) {
+  const int word = k / 4 % 4, half = k / 16;
+  const auto byte = [&](int i) { return static_cast<int>(q[i][o][k % 4]); };
+  if (word < 3) return byte(word) >> (3 * half) & 7;
+  return byte(2 * half) >> 6 | (byte(1) >> (7 - half) & 1) << 2;
+}
+
 // A tile type: runs of 32 k in a tile, and whether it has minima. Each adds Weight: q of output o
 // at k of a run, without its offset; and where the halves of a run have scales, HalfScale.
 template <TileType kTypeOf, class TileOf, int kRunsOf, bool kMinimumOf>
@@ -150,15 +157,17 @@ struct IQ4_XS : Quantised<TileType::kIQ4_XS, tensor::TileIQ4_XS, 8, false> {
 };
 struct Q3_K : Quantised<TileType::kQ3_K, tensor::TileQ3_K, 8, false> {
   static int Weight(const Tile& t, int run, int k, int o) {
-    const int third = t.runs[run].qh[o][k % 4] >> (k / 4) & 1;
-    return (TwoBits(t.runs[run].q, k, o) | third << 2) - 4;
+    return ThreeBits(t.runs[run].q, k, o) - 4;
   }
-  static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][h][o]; }
+  static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][o][h]; }
 };
 struct Q2_K : Quantised<TileType::kQ2_K, tensor::TileQ2_K, 8, true> {
   static constexpr bool kRunScale = false;
-  static int Weight(const Tile& t, int run, int k, int o) { return TwoBits(t.runs[run].q, k, o); }
-  static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][h][o] % 16; }
+  static int Weight(const Tile& t, int run, int k, int o) {
+    const int word = k / 4;
+    return t.runs[run].q[word % 2][o][k % 4] >> (word / 2 * 2) & 3;
+  }
+  static int HalfScale(const Tile& t, int run, int h, int o) { return t.scale[run][o][h] % 16; }
 };
 
 struct Wide : Quantised<TileType::kWide, tensor::TileWide, 8, false> {
@@ -220,7 +229,7 @@ float AddMinima(const typename Type::Tile& tile, int run, int o, float xd, const
   if constexpr (Type::kType == TileType::kQ2_K) {
     const float dmin = HalfOf(tile.dmin[o]);
     const auto minimum = [&](int h) {
-      return -(dmin * static_cast<float>(tile.scale[run][h][o] / 16));
+      return -(dmin * static_cast<float>(tile.scale[run][o][h] / 16));
     };
     acc = std::fma(minimum(0), xd * static_cast<float>(xs[0]), acc);
     return std::fma(minimum(1), xd * static_cast<float>(xs[1] - xs[0]), acc);

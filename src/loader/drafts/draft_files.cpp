@@ -165,11 +165,11 @@ class DraftFilesOpener {
       DraftPart draft = {.file = &target_.checkpoint, .spec = spec};
       FORETOKEN_CHECK_OK(DescribeCopy(draft));
       if (o.self_draft.empty() && !Pays(draft.offer)) {
-        if (IsLarge(draft.part.copy_size)) files_.details.push_back(NoGain(draft.offer));
+        if (IsLarge(draft.part.copy_size)) RefuseCopy(NoGain(draft.offer));
         continue;
       }
       if (std::string why = WhyNoRoom(draft, options_, target_); !why.empty()) {
-        files_.details.push_back("drafts: no copy of the model: " + why);
+        RefuseCopy(std::move(why));
         continue;
       }
       draft.part.late = true;
@@ -184,11 +184,15 @@ class DraftFilesOpener {
     return {};
   }
 
+  void RefuseCopy(std::string why) {
+    files_.details.push_back("drafts: no copy of the model: " + why);
+    files_.no_copy = std::move(why);
+  }
+
   static std::string NoGain(const CopyOffer& copy) {
     return fmt::format(
-        "drafts: no copy of the model in {0}: its passes would cost {1:.2f} of the model's, and "
-        "its "
-        "drafts bring about {2:.2f} times plain decoding if {3:.2f} of them were accepted "
+        "in {0} its passes would cost {1:.2f} of the model's, and its drafts bring about {2:.2f} "
+        "times plain decoding if {3:.2f} of them were accepted "
         "(SpeculativeOptions::self_draft {0} makes it, foretoken tune measures it)",
         model::NameOf(copy.types), copy.cost, GainOf(copy), copy.accepted);
   }

@@ -39,6 +39,7 @@ struct DraftFiles {
   std::vector<DraftPart> drafts;
   std::string methods;     // those of the options; if they name none, those that the files offer
   std::string self_draft;  // of a copy whose types the options do not name: those that were chosen
+  std::string no_copy;     // why a large model that nobody chose drafts for gets no copy
   bool automatic = false;  // the options name neither methods nor files
   bool lenient = false;    // a draft that was found and cannot be loaded makes no error
   std::vector<std::string> notices, details;  // as in EngineSummary

@@ -14,7 +14,7 @@ namespace foretoken::model {
 namespace {
 
 // Raise this whenever tensor/block_layout.h changes the layout of a tile, or the header changes.
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::array<char, 8> kMagic = {'F', 'T', 'K', 'T', 'I', 'L', 'E', 'S'},
                               kUnfinishedMagic = {'F', 'T', 'K', 'P', 'A', 'R', 'T', 'S'};
 constexpr std::size_t kPathBegin = 64;

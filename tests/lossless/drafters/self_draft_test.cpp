@@ -13,6 +13,7 @@
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "lossless/engines_testing.h"
 
 namespace foretoken {
 namespace {
@@ -51,6 +52,7 @@ TEST(SelfDraft, ReadsNoPromptAndRunsOnePassForEachDraft) {
   EXPECT_EQ(summary.memory.cache, summary.target.cache_bytes);
   ASSERT_EQ(summary.drafters.size(), 1u);
   EXPECT_EQ(summary.drafters[0].model.type, "Q4_0");
+  EXPECT_EQ(engine->copy().state, CopyProgress::State::kReady);  // it was made before
   EXPECT_EQ(summary.drafters[0].model.cache_bytes, 0);
   EXPECT_LT(summary.drafters[0].model.weight_bytes, summary.target.weight_bytes * 2 / 3);
 }
@@ -73,6 +75,8 @@ void ExpectALateCopyChangesNoText(std::optional<int> reduced) {
   options.speculative.method.clear();
   options.speculative.draft_vocabulary = reduced;
   const auto engine = *Engine::Open(options);
+  EXPECT_NE(engine->copy().state, CopyProgress::State::kNone);
+  EXPECT_EQ(engine->copy().types, "Q4_0");
   EXPECT_EQ(engine->summary().method, "self,ngram");
   const auto& methods = engine->summary().methods;
   EXPECT_EQ(std::count(methods.begin(), methods.end(), "self:subset"), reduced ? 1 : 0);
@@ -86,6 +90,10 @@ void ExpectALateCopyChangesNoText(std::optional<int> reduced) {
     EXPECT_EQ(text.strategy, "sample-match");
     drafted = text.speculation.draft_forwards > 0;  // lookups have no passes
   }
+  const CopyProgress copy = engine->copy();
+  EXPECT_EQ(copy.state, CopyProgress::State::kReady);
+  EXPECT_EQ(copy.made_bytes, copy.bytes);
+  EXPECT_GT(copy.bytes, 0);
 }
 
 TEST(SelfDraft, OfAModelWithoutADrafterBeginsWhenTheCopyIsMade) {
@@ -177,6 +185,50 @@ TEST(SelfDraft, KeepsWhatRoundsHaveShownOfALateCopy) {
   EXPECT_NE(text.str().find("\"positions\":" + std::to_string(rounds) + ",\"types\":\"Q4_0\""),
             std::string::npos)
       << text.str();
+}
+
+// Plain texts for every type of the cache, at every length, alone and in batches, at temperature 0 and above.
+TEST(SelfDraft, NoTextDependsOnTheCacheTypeOrTheLength) {
+  std::int64_t accepted = 0;
+  for (const char* arch : {"llama", "qwen3moe", "lfm2", "gemma3"}) {
+    fixtures::TinyModelOptions tiny{.arch = arch, .seed = 100, .dim = 256, .ff = 256};
+    if (std::string_view(arch) == "qwen3moe") tiny.n_experts = 6, tiny.expert_ff = 256;
+    if (std::string_view(arch) == "gemma3") tiny.head_dim = 32, tiny.window = 12;
+    const std::string path = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), tiny);
+    for (const CacheType type :
+         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0}) {
+      EngineOptions options{.model = path,
+                            .speculative = {.method = "none", .controller = "fixed"},
+                            .max_sequences = 3,
+                            .threads = 1,
+                            .cache_type_k = type,
+                            .cache_type_v = type};
+      std::vector<Request> requests(6);
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        Request& r = requests[i];
+        r.prompt_tokens = TokensOf(9 + static_cast<int>(i), static_cast<unsigned>(i));
+        r.max_new_tokens = 24;
+        r.ignore_eos = true;
+        r.logprobs = 4;
+        r.sampling.temperature = i % 2 == 0 ? 0.0f : 0.9f;
+        r.seed = 70 + i;
+      }
+      const auto plain = *OpenEngine(options)->GenerateBatch(requests);
+      options.speculative.method = "self";
+      options.speculative.self_draft = "Q3_K";
+      options.speculative.strategy = VerifyStrategy::kSampleMatch;
+      const auto engine = OpenEngine(options);
+      for (const int k : {1, 5, 16}) {
+        for (Request& r : requests) r.speculative.num_speculative_tokens = k;
+        const auto drafted = *engine->GenerateBatch(requests);
+        for (std::size_t i = 0; i < plain.size(); ++i) {
+          ExpectSame(drafted[i], plain[i], std::string(arch) + " K " + std::to_string(k));
+          accepted += drafted[i].speculation.accepted;
+        }
+      }
+    }
+  }
+  EXPECT_GT(accepted, 500);
 }
 
 TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {
