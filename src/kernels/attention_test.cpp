@@ -234,6 +234,21 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllGroupsAndNumbersOfRows) {
   }
 }
 
+// Tiles that are full, that are not, and that end in a few queries.
+TEST(Attention, HasTheBitsOfTheScalarTableForManyQueriesAndBlocks) {
+  for (const int n_group : {1, 3, 4, 5})
+    for (const int n_rows : {4, 8, 11, 19})
+      for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+        AttentionShape shape{type, type, 64, n_group, {}};
+        for (int row = 0; row < n_rows; ++row) shape.row_len.push_back(157 + row);
+        const Problem problem(shape);
+        const auto expected = problem.Run(Scalar());
+        for (const Kernels* kernels : AttentionTables())
+          EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
+              << kernels->isa << " " << shape.Text();
+      }
+}
+
 void ExpectTheSameAlone(const AttentionShape& shape) {
   const Problem problem(shape);
   const auto width = static_cast<std::size_t>(shape.result_width());

@@ -152,7 +152,7 @@ struct AttentionArgs {
 };
 // Queries that one call works on at a time. For each of them the scratch buffer holds an accumulator,
 // 32 weights and, where keys or values are integers, the query and the weights in integers.
-inline constexpr int kAttentionQueries = 16;
+inline constexpr int kAttentionQueries = 32;
 constexpr std::size_t AttentionScratchFloats(int head_dim) {
   return std::size_t{kAttentionQueries} * static_cast<std::size_t>(2 * head_dim + 2 * 32 + 16);
 }

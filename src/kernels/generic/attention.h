@@ -21,6 +21,15 @@
 namespace foretoken::kernels::generic {
 namespace {
 
+// to + x * *y, rounded once.
+template <class L>
+FORETOKEN_INLINE typename L::F AddScaled(typename L::F x, const float* y, typename L::F to) {
+  if constexpr (requires { L::MulAddAt(x, y, to); })
+    return L::MulAddAt(x, y, to);
+  else
+    return L::MulAdd(x, *y, to);
+}
+
 // sum[i][t] += q[i][d] * k[d][t kWidth ...] for all d in order.
 template <class L, class K, int kCount, int kWide>
 FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, std::ptrdiff_t ahead,
@@ -32,9 +41,8 @@ FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, std
     K::template Load<L>(at, x);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const float w = q[i][d];
 #pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t) sum[i][t] = L::MulAdd(x[t], w, sum[i][t]);
+      for (int t = 0; t < kWide; ++t) sum[i][t] = AddScaled<L>(x[t], q[i] + d, sum[i][t]);
     }
   }
 }
@@ -59,8 +67,7 @@ template <class L, class K>
 struct Scores {
   template <int kCount>
   static void Run(const Tile& tile, int first, const std::byte* block) {
-    constexpr int kFit = L::kAccumulators / kCount, kMost = kSlots / L::kWidth;
-    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    constexpr int kWide = SumRegisters<L, kCount>(kSlots / L::kWidth);
     for (int j = 0; j < kSlots; j += kWide * L::kWidth)
       ScoresAt<L, K, kCount, kWide>(tile, first, block, j);
   }
@@ -82,29 +89,35 @@ FORETOKEN_INLINE typename L::F LargestScores(const float* s, int n) {
   return max;
 }
 
-// s[j] becomes Exp(s[j] - max), and 0 from n on. Returns the sum, in the lanes of a register.
+// Rows of scores whose exponentials are computed together, so that they hide each other's latency.
 template <class L>
-FORETOKEN_INLINE typename L::F Exponentials(float* s, int n, float max) {
-  static_assert(kSlots == 2 * kLanes);
-  Sixteen<L> p[2];
-#pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-    p[h] = Sixteen<L>::Load(s + h * kLanes);
-#pragma GCC unroll 4
-    for (int t = 0; t < kRegisters<L>; ++t) p[h].of[t] = p[h].of[t] - L::All(max);
-    Exp<L>(p[h].of);
-#pragma GCC unroll 4
-    for (int t = 0; t < kRegisters<L>; ++t)
-      p[h].of[t] = L::Keep(L::First(n - h * kLanes - t * L::kWidth), p[h].of[t]);
-    p[h].Store(s + h * kLanes);
+constexpr int kExpRows = L::kWidth == 16 ? 2 : 1;
+
+// In each of kRows rows s[j] becomes Exp(s[j] - max), and 0 from n on. sums: the sum of each row, in
+// the lanes of a register.
+template <class L, int kRows>
+FORETOKEN_INLINE void Exponentials(float* s, const int (&n)[kRows], const float* max,
+                                   typename L::F* sums) {
+  constexpr int kOfRow = kSlots / L::kWidth;
+  typename L::F p[kRows * kOfRow];
+#pragma GCC unroll 8
+  for (int t = 0; t < kRows * kOfRow; ++t)
+    p[t] = L::Load(s + t * L::kWidth) - L::All(max[t / kOfRow]);
+  Exp<L>(p);
+#pragma GCC unroll 8
+  for (int t = 0; t < kRows * kOfRow; ++t) {
+    p[t] = L::Keep(L::First(n[t / kOfRow] - t % kOfRow * L::kWidth), p[t]);
+    L::Store(p[t], s + t * L::kWidth);
   }
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
+    typename L::F* const row = p + r * kOfRow;
 #pragma GCC unroll 4
-  for (int t = 0; t < kRegisters<L>; ++t) p[0].of[t] = p[0].of[t] + p[1].of[t];
+    for (int n_left = kOfRow / 2; n_left > 0; n_left /= 2)
 #pragma GCC unroll 4
-  for (int n_left = kRegisters<L> / 2; n_left > 0; n_left /= 2)
-#pragma GCC unroll 4
-    for (int t = 0; t < n_left; ++t) p[0].of[t] = p[0].of[t] + p[0].of[t + n_left];
-  return p[0].of[0];
+      for (int t = 0; t < n_left; ++t) row[t] = row[t] + row[t + n_left];
+    sums[r] = row[0];
+  }
 }
 
 // largest[i] = the largest score of row i in [first, n), which sees visible(i) of them; -inf for the
@@ -112,7 +125,7 @@ FORETOKEN_INLINE typename L::F Exponentials(float* s, int n, float max) {
 template <class L, class Visible>
 FORETOKEN_INLINE void LargestOfRows(const float* p, int first, int n, Visible visible,
                                     float* largest) {
-  for (int begin = 0; begin < kQueries; begin += L::kWidth) {
+  for (int begin = 0; begin < Padded(n); begin += L::kWidth) {
     if (begin >= n) {
       L::Store(L::All(kMinusInf), largest + begin);
       continue;
@@ -133,28 +146,36 @@ FORETOKEN_INLINE void LargestOfRows(const float* p, int first, int n, Visible vi
 template <class L, class Visible>
 FORETOKEN_INLINE void ExponentialsOfRows(float* p, int first, int n, Visible visible,
                                          const float* subtracted, float* sums) {
-  for (int begin = 0; begin < kQueries; begin += L::kWidth) {
+  for (int begin = 0; begin < Padded(n); begin += L::kWidth) {
     if (begin >= n) {
       L::Store(L::All(0.0f), sums + begin);
       continue;
     }
+    constexpr int kRows = kExpRows<L>;
     typename L::F rows[L::kWidth];
-    for (int t = 0; t < L::kWidth; ++t) {
-      const int i = begin + t;
-      rows[t] = i < first || i >= n ? L::All(0.0f)
-                                    : Exponentials<L>(p + i * kSlots, visible(i), subtracted[i]);
-    }
+    const int end = begin + Bounded(n - begin, L::kWidth);
+    int i = begin + Bounded(first - begin, end - begin);
+    for (int t = begin; t < i; ++t) rows[t - begin] = L::All(0.0f);
+    for (int t = end; t < begin + L::kWidth; ++t) rows[t - begin] = L::All(0.0f);
+    if constexpr (kRows == 2)
+      for (; i + kRows <= end; i += kRows)
+        Exponentials<L, kRows>(p + i * kSlots, {visible(i), visible(i + 1)}, subtracted + i,
+                               rows + (i - begin));
+    for (; i < end; ++i)
+      Exponentials<L, 1>(p + i * kSlots, {visible(i)}, subtracted + i, rows + (i - begin));
     L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return x + y; }),
              sums + begin);
   }
 }
 
-// to[i] = Exp(from[i]), 16 of them.
+// to[i] = Exp(from[i]) for n of them and those that fill the last 16.
 template <class L>
-FORETOKEN_INLINE void ExpOfSixteen(const float* from, float* to) {
-  Sixteen<L> x = Sixteen<L>::Load(from);
-  Exp<L>(x.of);
-  x.Store(to);
+FORETOKEN_INLINE void ExpOfAll(const float* from, int n, float* to) {
+  for (int i = 0; i < n; i += kLanes) {
+    Sixteen<L> x = Sixteen<L>::Load(from + i);
+    Exp<L>(x.of);
+    x.Store(to + i);
+  }
 }
 
 // What the queries see of a block: all of it, its beginning (all positions below `visible`), or any
@@ -175,7 +196,7 @@ void Softmax(Tile& tile, int first) {
   const bool own = tile.has_integer_values();
   float largest[kQueries], subtracted[kQueries], change[kQueries], distance[kQueries];
   LargestOfRows<L>(tile.p, first, tile.n, visible, largest);
-  for (int i = 0; i < kQueries; i += L::kWidth) {
+  for (int i = 0; i < Padded(tile.n); i += L::kWidth) {
     const typename L::F before = L::Load(tile.max + i), m = L::Load(largest + i);
     const typename L::F max = LargerOr<L>(m, before);
     const auto active = [&](typename L::F x) {
@@ -188,9 +209,9 @@ void Softmax(Tile& tile, int first) {
   }
   float sums[kQueries];
   ExponentialsOfRows<L>(tile.p, first, tile.n, visible, subtracted, sums);
-  ExpOfSixteen<L>(change, tile.factor);
-  if (own) ExpOfSixteen<L>(distance, tile.share);
-  for (int i = 0; i < kQueries; i += L::kWidth) {
+  ExpOfAll<L>(change, tile.n, tile.factor);
+  if (own) ExpOfAll<L>(distance, tile.n, tile.share);
+  for (int i = 0; i < Padded(tile.n); i += L::kWidth) {
     const typename L::F c = L::Load(tile.factor + i), sum = L::Load(sums + i);
     const typename L::F added = own ? L::Load(tile.share + i) * sum : sum;
     L::Store(L::Fma(L::Load(tile.sum + i), c, added), tile.sum + i);
@@ -241,9 +262,8 @@ void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, 
     LoadValues<L, V, kWide, kEight>(from, x);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const float w = p[i * kSlots];
 #pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t) acc[i][t] = L::MulAdd(x[t], w, acc[i][t]);
+      for (int t = 0; t < kWide; ++t) acc[i][t] = AddScaled<L>(x[t], p + i * kSlots, acc[i][t]);
     }
   }
 #pragma GCC unroll 8
@@ -272,7 +292,7 @@ void ValuesFrom(const Tile& tile, int first, const std::byte* block, Range range
 
 // The registers of values that kCount queries share.
 template <class L, int kCount>
-constexpr int kValueRegisters = L::kAccumulators / kCount < 8 ? L::kAccumulators / kCount : 8;
+constexpr int kValueRegisters = SumRegisters<L, kCount>(8);
 
 template <class L, class V>
 struct Values {
@@ -401,10 +421,10 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
     distance[r] = m - max[r];
     subtracted[r] = own ? m : max[r];
   }
-  ExpOfSixteen<L>(change, factor);
+  ExpOfAll<L>(change, rows, factor);
   ExponentialsOfRows<L>(p, 0, rows, all, subtracted, sums);
   if (own) {
-    ExpOfSixteen<L>(distance, share);
+    ExpOfAll<L>(distance, rows, share);
     for (int r = 0; r < rows; ++r) sums[r] *= share[r];
   }
   for (int r = 0; r < rows; ++r)
@@ -554,8 +574,9 @@ void Attention(const AttentionArgs& args) {
   PlaceTile<L>(tile);
   const int n_queries = args.n_rows * args.n_group,
             n_values = args.values_in_keys > 0 ? args.values_in_keys : args.head_dim;
-  for (int begin = 0; begin < n_queries; begin += kQueries) {
-    tile.n = n_queries - begin < kQueries ? n_queries - begin : kQueries;
+  const int most = args.values_in_keys > 0 ? kLanes : kQueries;
+  for (int begin = 0; begin < n_queries; begin += most) {
+    tile.n = n_queries - begin < most ? n_queries - begin : most;
     for (int i = 0; i < tile.n; ++i) {
       const int row = (begin + i) / args.n_group, g = (begin + i) % args.n_group;
       tile.q[i] = args.q + row * args.q_stride + g * args.head_dim;

@@ -9,7 +9,12 @@ namespace foretoken::kernels::generic {
 namespace {
 
 constexpr int kQueries = kAttentionQueries;
-static_assert(kQueries == kLanes);
+static_assert(kQueries % kLanes == 0);
+
+// n rounded up to registers of all instruction sets.
+constexpr int Padded(int n) {
+  return (n + kLanes - 1) / kLanes * kLanes;
+}
 
 // Queries as integers, for keys of q8_0.
 struct IntegerQueries {
@@ -25,7 +30,7 @@ struct IntegerWeights {
   float* ratio;  // [head_dim / 32, 32]: the scales of a block, in parts of the largest, times 127
 };
 
-// Up to kQueries queries, in order of rows. Each has an accumulator [head_dim], 32 scores, and the
+// Up to kQueries queries, or up to kLanes where keys hold the values, in order of rows. Each has an accumulator [head_dim], 32 scores, and the
 // state of the running softmax.
 struct Tile {
   const AttentionArgs* args;
@@ -70,12 +75,30 @@ FORETOKEN_INLINE void Clear(typename L::F (&sum)[kCount][kWide]) {
 // A pass over a block for the queries from `first` on.
 using BlockPass = void (*)(const Tile&, int first, const std::byte* block);
 
-// Pass::Run<kCount>(tile, i, block) for groups of queries, as large as L::kTogether allows.
-template <class L, class Pass, int kCount = L::kTogether>
+// Pass::Run<n>(tile, i, block), 1 <= n <= kMost.
+template <class Pass, int kMost>
+FORETOKEN_INLINE void RunGroup(int n, const Tile& tile, int i, const std::byte* block) {
+  if constexpr (kMost > 1)
+    if (n < kMost) return RunGroup<Pass, kMost - 1>(n, tile, i, block);
+  Pass::template Run<kMost>(tile, i, block);
+}
+
+// Pass::Run for all queries from i on, in as few groups as L::kTogether allows, whose sizes differ by
+// at most one.
+template <class L, class Pass>
 void InGroups(const Tile& tile, int i, const std::byte* block) {
-  for (; i + kCount <= tile.n; i += kCount) Pass::template Run<kCount>(tile, i, block);
-  if constexpr (kCount > 1)
-    if (i < tile.n) InGroups<L, Pass, kCount / 2>(tile, i, block);
+  for (int groups = (tile.n - i + L::kTogether - 1) / L::kTogether; groups > 0; --groups) {
+    const int n = (tile.n - i + groups - 1) / groups;
+    RunGroup<Pass, L::kTogether>(n, tile, i, block);
+    i += n;
+  }
+}
+
+// The registers that each of kCount queries has for its sums, a power of two up to kMost.
+template <class L, int kCount>
+constexpr int SumRegisters(int most) {
+  while (most * kCount > L::kAccumulators) most /= 2;
+  return most;
 }
 
 }  // namespace

@@ -117,8 +117,7 @@ template <class L>
 struct IntegerScores {
   template <int kCount>
   static void Run(const Tile& tile, int first, const std::byte* block) {
-    constexpr int kFit = L::kAccumulators / kCount, kMost = kSlots / L::kWidth;
-    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    constexpr int kWide = SumRegisters<L, kCount>(kSlots / L::kWidth);
     for (int j = 0; j < kSlots; j += kWide * L::kWidth)
       IntegerScoresAt<L, kCount, kWide>(tile, first, block, j);
   }
@@ -230,8 +229,7 @@ template <class L>
 struct IntegerValues {
   template <int kCount>
   static void Run(const Tile& tile, int first, const std::byte* block) {
-    constexpr int kFit = L::kAccumulators / kCount, kMost = kGroup / L::kWidth;
-    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    constexpr int kWide = SumRegisters<L, kCount>(kGroup / L::kWidth);
     for (int d = 0; d < tile.args->head_dim; d += kWide * L::kWidth)
       IntegerValuesAt<L, kCount, kWide>(tile, first, block, d);
   }
