@@ -137,6 +137,14 @@ struct Lanes : generic::LaneDefaults {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(q), bytes.low);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(q + 16), bytes.high);
   }
+  // The bytes of two times 32 numbers. Packing works within quarters of 128 bits, so the words come
+  // out as 0 4 8 12 1 5 ...
+  static void StoreTwoGroups(const I (&first)[2], const I (&second)[2], std::int8_t* q) {
+    const __m512i packed = _mm512_packs_epi16(_mm512_packs_epi32(Raw(first[0]), Raw(first[1])),
+                                              _mm512_packs_epi32(Raw(second[0]), Raw(second[1])));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(q, _mm512_permutexvar_epi32(order, packed));
+  }
   // Products with one, then two steps of pairs.
   static void StoreSums(const Bytes& bytes, std::int32_t* sums) {
     const __m128i ones = _mm_set1_epi8(1);

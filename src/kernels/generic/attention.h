@@ -89,10 +89,6 @@ FORETOKEN_INLINE typename L::F LargestScores(const float* s, int n) {
   return max;
 }
 
-// Rows of scores whose exponentials are computed together, so that they hide each other's latency.
-template <class L>
-constexpr int kExpRows = L::kWidth == 16 ? 2 : 1;
-
 // In each of kRows rows s[j] becomes Exp(s[j] - max), and 0 from n on. sums: the sum of each row, in
 // the lanes of a register.
 template <class L, int kRows>
@@ -110,14 +106,7 @@ FORETOKEN_INLINE void Exponentials(float* s, const int (&n)[kRows], const float*
     L::Store(p[t], s + t * L::kWidth);
   }
 #pragma GCC unroll 2
-  for (int r = 0; r < kRows; ++r) {
-    typename L::F* const row = p + r * kOfRow;
-#pragma GCC unroll 4
-    for (int n_left = kOfRow / 2; n_left > 0; n_left /= 2)
-#pragma GCC unroll 4
-      for (int t = 0; t < n_left; ++t) row[t] = row[t] + row[t + n_left];
-    sums[r] = row[0];
-  }
+  for (int r = 0; r < kRows; ++r) sums[r] = SumOfRow<L>(p + r * kOfRow);
 }
 
 // largest[i] = the largest score of row i in [first, n), which sees visible(i) of them; -inf for the
@@ -146,26 +135,15 @@ FORETOKEN_INLINE void LargestOfRows(const float* p, int first, int n, Visible vi
 template <class L, class Visible>
 FORETOKEN_INLINE void ExponentialsOfRows(float* p, int first, int n, Visible visible,
                                          const float* subtracted, float* sums) {
-  for (int begin = 0; begin < Padded(n); begin += L::kWidth) {
-    if (begin >= n) {
-      L::Store(L::All(0.0f), sums + begin);
-      continue;
+  const auto work = [&](int i, int end, typename L::F* to) {
+    if (kExpRows<L> == 2 && i + 1 < end) {
+      Exponentials<L, 2>(p + i * kSlots, {visible(i), visible(i + 1)}, subtracted + i, to);
+      return 2;
     }
-    constexpr int kRows = kExpRows<L>;
-    typename L::F rows[L::kWidth];
-    const int end = begin + Bounded(n - begin, L::kWidth);
-    int i = begin + Bounded(first - begin, end - begin);
-    for (int t = begin; t < i; ++t) rows[t - begin] = L::All(0.0f);
-    for (int t = end; t < begin + L::kWidth; ++t) rows[t - begin] = L::All(0.0f);
-    if constexpr (kRows == 2)
-      for (; i + kRows <= end; i += kRows)
-        Exponentials<L, kRows>(p + i * kSlots, {visible(i), visible(i + 1)}, subtracted + i,
-                               rows + (i - begin));
-    for (; i < end; ++i)
-      Exponentials<L, 1>(p + i * kSlots, {visible(i)}, subtracted + i, rows + (i - begin));
-    L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return x + y; }),
-             sums + begin);
-  }
+    Exponentials<L, 1>(p + i * kSlots, {visible(i)}, subtracted + i, to);
+    return 1;
+  };
+  SumsOfRows<L>(first, n, work, sums);
 }
 
 // to[i] = Exp(from[i]) for n of them and those that fill the last 16.
@@ -186,7 +164,7 @@ enum class Sight { kWhole, kBeginning, kPart };
 // follow. The less the queries may see, the more masks it takes. For the other queries the factor
 // becomes Exp(0) = 1, and 0 is added to their sums.
 template <class L, Sight kSight>
-void Softmax(Tile& tile, int first) {
+void Softmax(Tile& tile, int first, const std::byte* values) {
   const auto visible = [&tile](int i) {
     return kSight == Sight::kWhole ? kSlots : tile.visible[i];
   };
@@ -208,9 +186,17 @@ void Softmax(Tile& tile, int first) {
     L::Store(max, tile.max + i);
   }
   float sums[kQueries];
-  ExponentialsOfRows<L>(tile.p, first, tile.n, visible, subtracted, sums);
   ExpOfAll<L>(change, tile.n, tile.factor);
-  if (own) ExpOfAll<L>(distance, tile.n, tile.share);
+  if (own) {
+    ExpOfAll<L>(distance, tile.n, tile.share);
+    const auto seen_by = [&tile, visible, values](int i) {
+      return Seen{values, kSight == Sight::kPart ? tile.hidden[i] : 0, visible(i)};
+    };
+    WeighAll<L, kSight == Sight::kWhole>(tile.p, first, tile.n, seen_by, subtracted, tile.share,
+                                         tile.groups(), tile.weights, sums);
+  } else {
+    ExponentialsOfRows<L>(tile.p, first, tile.n, visible, subtracted, sums);
+  }
   for (int i = 0; i < Padded(tile.n); i += L::kWidth) {
     const typename L::F c = L::Load(tile.factor + i), sum = L::Load(sums + i);
     const typename L::F added = own ? L::Load(tile.share + i) * sum : sum;
@@ -334,13 +320,13 @@ constexpr BlockPass kScores[tensor::kKvTypes] = {
     InGroups<L, Scores<L, F32>>, InGroups<L, Scores<L, F16>>, InGroups<L, Scores<L, BF16>>,
     InGroups<L, IntegerScores<L>>};
 template <class L>
-constexpr BlockPass kValues[tensor::kKvTypes] = {
-    InGroups<L, Values<L, F32>>, InGroups<L, Values<L, F16>>, InGroups<L, Values<L, BF16>>,
-    AllIntegerValues<L, false>};
+constexpr BlockPass kValues[tensor::kKvTypes] = {InGroups<L, Values<L, F32>>,
+                                                 InGroups<L, Values<L, F16>>,
+                                                 InGroups<L, Values<L, BF16>>, AllIntegerValues<L>};
 template <class L>
 constexpr BlockPass kPartValues[tensor::kKvTypes] = {
     InGroups<L, PartValues<L, F32>>, InGroups<L, PartValues<L, F16>>,
-    InGroups<L, PartValues<L, BF16>>, AllIntegerValues<L, true>};
+    InGroups<L, PartValues<L, BF16>>, AllIntegerValues<L>};
 
 template <class L, class K>
 void AllKeyValues(const Tile& tile, int first, const std::byte* block) {
@@ -402,14 +388,18 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)], values = ValuesPass<L>(args);
   float *const p = tile.p, *const factor = tile.factor, *const share = tile.share;
   const int n = tile.n, rows = count * n;
+  const bool own = tile.has_integer_values();
+  const std::byte* values_of[kQueries];
   for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
     LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
     scores(tile, 0, KeysOf(args, block + b));
+    const std::byte* const of_block = ValuesOf(args, block + b);
+    if (own) PrefetchScales<L>(of_block + tile.v_ahead, args.head_dim);
+    for (int i = 0; i < n; ++i) values_of[b * n + i] = of_block;
   }
   CapScores<L>(args, p, rows);
-  const bool own = tile.has_integer_values();
   const auto all = [](int) { return kSlots; };
   float largest[kQueries], change[kQueries] = {}, distance[kQueries] = {}, max[kQueries],
                            subtracted[kQueries], sums[kQueries];
@@ -422,10 +412,15 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
     subtracted[r] = own ? m : max[r];
   }
   ExpOfAll<L>(change, rows, factor);
-  ExponentialsOfRows<L>(p, 0, rows, all, subtracted, sums);
+  IntegerWeights& weights = tile.weights;
+  const IntegerWeights all_weights = weights;
   if (own) {
     ExpOfAll<L>(distance, rows, share);
+    const auto seen_by = [&values_of](int r) { return Seen{values_of[r], 0, kSlots}; };
+    WeighAll<L, true>(p, 0, rows, seen_by, subtracted, share, tile.groups(), weights, sums);
     for (int r = 0; r < rows; ++r) sums[r] *= share[r];
+  } else {
+    ExponentialsOfRows<L>(p, 0, rows, all, subtracted, sums);
   }
   for (int r = 0; r < rows; ++r)
     tile.sum[r % n] = __builtin_fmaf(tile.sum[r % n], factor[r], sums[r]);
@@ -433,13 +428,14 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
     tile.factor = factor + b * n;
-    tile.share = share + b * n;
+    weights.of = all_weights.of + b * n * (args.head_dim / kGroup * kSlots);
+    weights.unit = all_weights.unit + b * n;
     LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
     values(tile, 0, ValuesOf(args, block + b));
   }
   tile.p = p;
   tile.factor = factor;
-  tile.share = share;
+  weights = all_weights;
 }
 
 // Positions [begin, ...), block by block.
@@ -457,11 +453,12 @@ void RunBlocks(Tile& tile, int begin) {
     LookAhead(tile, begin);
     scores(tile, first, KeysOf(args, begin / kSlots));
     CapScores<L>(args, tile.p + first * kSlots, tile.n - first);
+    const std::byte* const block_values = ValuesOf(args, begin / kSlots);
     if (tile.visible[first] == kSlots)  // rows are ascending, so the first one sees least
-      Softmax<L, Sight::kWhole>(tile, first);
+      Softmax<L, Sight::kWhole>(tile, first, block_values);
     else
-      Softmax<L, Sight::kBeginning>(tile, first);
-    values(tile, first, ValuesOf(args, begin / kSlots));
+      Softmax<L, Sight::kBeginning>(tile, first, block_values);
+    values(tile, first, block_values);
   }
 }
 
@@ -492,13 +489,14 @@ int RunEdgeBlocks(Tile& tile) {
     LookAhead(tile, begin);
     kScores<L>[static_cast<int>(args.k_type)](tile, first, KeysOf(args, begin / kSlots));
     CapScores<L>(args, tile.p + first * kSlots, last - first);
-    Softmax<L, Sight::kPart>(tile, first);
+    const std::byte* const values = ValuesOf(args, begin / kSlots);
+    Softmax<L, Sight::kPart>(tile, first, values);
     for (int i = first; i < last; ++i) {
       float* const acc = tile.acc + i * head_dim;
       for (int d = 0; d < head_dim; ++d) acc[d] *= tile.factor[i];
       tile.factor[i] = 1.0f;
     }
-    kPartValues<L>[static_cast<int>(args.v_type)](tile, first, ValuesOf(args, begin / kSlots));
+    kPartValues<L>[static_cast<int>(args.v_type)](tile, first, values);
   }
   tile.n = n;
   return begin;
@@ -531,8 +529,8 @@ void RunTile(Tile& tile) {
   }
   int begin = tile.args->window > 0 ? RunEdgeBlocks<L>(tile) : 0;
   if constexpr (L::kWholeBlocks) {
-    if (tile.n <= kQueries / 2) {
-      const int whole = tile.length[0] / kSlots, together = kQueries / tile.n;
+    if (tile.n <= kLanes / 2) {
+      const int whole = tile.length[0] / kSlots, together = kLanes / tile.n;
       for (int b = begin / kSlots; b < whole; b += together)
         RunWholeBlocks<L>(tile, b, whole - b < together ? whole - b : together);
       begin = begin > whole * kSlots ? begin : whole * kSlots;

@@ -26,7 +26,7 @@ struct IntegerQueries {
 // Weights as integers, for values of q8_0.
 struct IntegerWeights {
   std::int8_t* of;  // [kQueries, head_dim / 32, 32 positions]
-  float* unit;      // [kQueries, head_dim / 32]
+  float* unit;      // [head_dim / 32, kQueries]
   float* ratio;  // [head_dim / 32, 32]: the scales of a block, in parts of the largest, times 127
 };
 
@@ -71,6 +71,44 @@ FORETOKEN_INLINE void Clear(typename L::F (&sum)[kCount][kWide]) {
 #pragma GCC unroll 16
     for (int t = 0; t < kWide; ++t) sum[i][t] = L::All(0.0f);
 }
+
+// ---- Rows of 32 scores, one for each query ----------------------------------------------------------
+
+// Rows whose exponentials are computed together, so that they hide each other's latency.
+template <class L>
+constexpr int kExpRows = L::kWidth == 16 ? 2 : 1;
+
+// The sum of a row by lanes, in the lanes of one register.
+template <class L>
+FORETOKEN_INLINE typename L::F SumOfRow(typename L::F* row) {
+#pragma GCC unroll 4
+  for (int n = kBlockRegisters<L> / 2; n > 0; n /= 2)
+#pragma GCC unroll 4
+    for (int t = 0; t < n; ++t) row[t] = row[t] + row[t + n];
+  return row[0];
+}
+
+// sums[i] = the sum of row i in [first, n), and 0 for the other rows. work(i, end, to) works on some
+// rows from i on, at most up to `end`, gives SumOfRow of each to `to`, and returns how many they are.
+template <class L, class Work>
+FORETOKEN_INLINE void SumsOfRows(int first, int n, Work work, float* sums) {
+  for (int begin = 0; begin < Padded(n); begin += L::kWidth) {
+    if (begin >= n) {
+      L::Store(L::All(0.0f), sums + begin);
+      continue;
+    }
+    typename L::F rows[L::kWidth];
+    const int end = begin + Bounded(n - begin, L::kWidth);
+    int i = begin + Bounded(first - begin, end - begin);
+    for (int t = begin; t < i; ++t) rows[t - begin] = L::All(0.0f);
+    for (int t = end; t < begin + L::kWidth; ++t) rows[t - begin] = L::All(0.0f);
+    while (i < end) i += work(i, end, rows + (i - begin));
+    L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return x + y; }),
+             sums + begin);
+  }
+}
+
+// ---- Groups of queries ------------------------------------------------------------------------------
 
 // A pass over a block for the queries from `first` on.
 using BlockPass = void (*)(const Tile&, int first, const std::byte* block);
