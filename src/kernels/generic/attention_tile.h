@@ -30,8 +30,8 @@ struct IntegerWeights {
   float* ratio;  // [head_dim / 32, 32]: the scales of a block, in parts of the largest, times 127
 };
 
-// Up to kQueries queries, or up to kLanes where keys hold the values, in order of rows. Each has an accumulator [head_dim], 32 scores, and the
-// state of the running softmax.
+// Up to kQueries queries, or up to kLanes where keys hold the values, in order of rows. Each has an
+// accumulator [head_dim], 32 scores, and the state of the running softmax.
 struct Tile {
   const AttentionArgs* args;
   int n;
@@ -132,7 +132,7 @@ void InGroups(const Tile& tile, int i, const std::byte* block) {
   }
 }
 
-// The registers that each of kCount queries has for its sums, a power of two up to kMost.
+// The registers that each of kCount queries has for its sums: `most`, halved until all fit.
 template <class L, int kCount>
 constexpr int SumRegisters(int most) {
   while (most * kCount > L::kAccumulators) most /= 2;

@@ -10,6 +10,9 @@
 //   Keys, LoadKeys(p)     quads of keys
 //   AddKeys(sum, k, q)    I sum + the products of k with the words at q, exact
 //   Values, LoadValues(p) quads of values
+//   StoreTwoGroups(v, w, p)
+//                         the bytes of two groups of 32 numbers, where that takes fewer steps than
+//                         Pack and StoreBytes of each
 //   AddValues(sum, v, w)  I sum + the products of v with the word w of four weights from 0 to 127
 #pragma once
 
