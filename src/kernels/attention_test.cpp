@@ -5,6 +5,7 @@
 #include "base/aligned_buffer.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/parts.h"
+#include "kernels/scalar/exp.h"
 #include "tensor/dtype.h"
 
 namespace foretoken::kernels {
@@ -232,6 +233,32 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllGroupsAndNumbersOfRows) {
       }
     }
   }
+}
+
+TEST(Attention, ComputesRoughExponentialsAsItsContractSays) {
+  EXPECT_EQ(scalar::RoughExp(0.0f), 1.0f);
+  for (float x = 0; x > -86; x -= 0.00371f) {
+    const double expected = std::exp(double{x});
+    ASSERT_NEAR(double{scalar::RoughExp(x)}, expected, 1.1e-4 * expected) << x;
+  }
+  for (const float x : {-86.5f, -1e30f, -kInf})
+    EXPECT_EQ(scalar::RoughExp(x), scalar::RoughExp(-86.0f));
+  EXPECT_TRUE(std::isnan(scalar::RoughExp(kNan)));
+}
+
+// Tiles that are full, that are not, and that end in a few queries.
+TEST(Attention, HasTheBitsOfTheScalarTableForManyQueriesAndBlocks) {
+  for (const int n_group : {1, 3, 4, 5})
+    for (const int n_rows : {4, 8, 11, 19})
+      for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+        AttentionShape shape{type, type, 64, n_group, {}};
+        for (int row = 0; row < n_rows; ++row) shape.row_len.push_back(157 + row);
+        const Problem problem(shape);
+        const auto expected = problem.Run(Scalar());
+        for (const Kernels* kernels : AttentionTables())
+          EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
+              << kernels->isa << " " << shape.Text();
+      }
 }
 
 void ExpectTheSameAlone(const AttentionShape& shape) {

@@ -23,6 +23,11 @@
 //                             1.6666665459e-1, 5.0000001201e-1
 //   y = fma(y, r * r, r) + 1;  result = y * 2^n         (2^n is built from exponent bits)
 //
+// ROUGH EXP of x <= 0 on f32, within 1.1e-4 of the value; 1 at 0:
+//   x = max(x, -86)
+//   t = fma(x, 1.44269504, 12583039.0);  n = t - 12583039.0;  r = fma(x, 1.44269504, -n)
+//   y = fma(fma(fma(0.055008866, r, 0.24221097), r, 0.69328296), r, 1);  result = y * 2^n
+//
 // LOG. Log(x) on f32, within 2 ulp for normal x > 0 (the polynomial of Cephes' logf):
 //   e = (bits(x) - bits(0.70710677)) >> 23              (an arithmetic shift)
 //   m = x * 2^-e, in [0.707, 1.414);  r = m - 1;  z = r * r
@@ -116,7 +121,7 @@ struct MatmulArgs {
 //   l = fma(l, c, sum of p), the sum over the 32 elements by lanes
 //   acc[d] = acc[d] * c; for visible j ascending: acc[d] = fma(p[j], v[j][d], acc[d])
 // Values of q8_0 are weighted in integers, relative to the largest weight of the block:
-//   p[j] = Exp(s[j] - b), and 0 where j is not visible;  h = Exp(b - m')
+//   p[j] = ROUGH EXP of (s[j] - b), and 0 where j is not visible;  h = Exp(b - m')
 //   l = fma(l, c, h * sum of p), the sum by lanes
 //   for each g = d / 32: M = max of f32(vscale[g][j]) over the visible j; i = M > 0 ? 127 / M : 0
 //     w[j] = p[j] * (f32(vscale[g][j]) * i), rounded to nearest even: 0 to 127
@@ -152,7 +157,7 @@ struct AttentionArgs {
 };
 // Queries that one call works on at a time. For each of them the scratch buffer holds an accumulator,
 // 32 weights and, where keys or values are integers, the query and the weights in integers.
-inline constexpr int kAttentionQueries = 16;
+inline constexpr int kAttentionQueries = 32;
 constexpr std::size_t AttentionScratchFloats(int head_dim) {
   return std::size_t{kAttentionQueries} * static_cast<std::size_t>(2 * head_dim + 2 * 32 + 16);
 }

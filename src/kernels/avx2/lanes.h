@@ -208,7 +208,8 @@ struct Lanes : generic::LaneDefaults {
   }
 
   // ---- Attention --------------------------------------------------------------------------------
-  static constexpr int kAccumulators = 8;  // registers for the sums of a loop
+  static constexpr int kTogether = 6;       // queries that share a key or a value
+  static constexpr int kAccumulators = 12;  // registers for the sums of a loop
   // Always inlined: the compiler takes a function that only prefetches for one without effect, and
   // drops its calls.
   static FORETOKEN_INLINE void Prefetch(const void* p) {

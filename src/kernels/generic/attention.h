@@ -21,6 +21,15 @@
 namespace foretoken::kernels::generic {
 namespace {
 
+// to + x * *y, rounded once.
+template <class L>
+FORETOKEN_INLINE typename L::F AddScaled(typename L::F x, const float* y, typename L::F to) {
+  if constexpr (requires { L::MulAddAt(x, y, to); })
+    return L::MulAddAt(x, y, to);
+  else
+    return L::MulAdd(x, *y, to);
+}
+
 // sum[i][t] += q[i][d] * k[d][t kWidth ...] for all d in order.
 template <class L, class K, int kCount, int kWide>
 FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, std::ptrdiff_t ahead,
@@ -32,9 +41,8 @@ FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, std
     K::template Load<L>(at, x);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const float w = q[i][d];
 #pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t) sum[i][t] = L::MulAdd(x[t], w, sum[i][t]);
+      for (int t = 0; t < kWide; ++t) sum[i][t] = AddScaled<L>(x[t], q[i] + d, sum[i][t]);
     }
   }
 }
@@ -59,8 +67,7 @@ template <class L, class K>
 struct Scores {
   template <int kCount>
   static void Run(const Tile& tile, int first, const std::byte* block) {
-    constexpr int kFit = L::kAccumulators / kCount, kMost = kSlots / L::kWidth;
-    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    constexpr int kWide = SumRegisters<L, kCount>(kSlots / L::kWidth);
     for (int j = 0; j < kSlots; j += kWide * L::kWidth)
       ScoresAt<L, K, kCount, kWide>(tile, first, block, j);
   }
@@ -82,29 +89,24 @@ FORETOKEN_INLINE typename L::F LargestScores(const float* s, int n) {
   return max;
 }
 
-// s[j] becomes Exp(s[j] - max), and 0 from n on. Returns the sum, in the lanes of a register.
-template <class L>
-FORETOKEN_INLINE typename L::F Exponentials(float* s, int n, float max) {
-  static_assert(kSlots == 2 * kLanes);
-  Sixteen<L> p[2];
-#pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-    p[h] = Sixteen<L>::Load(s + h * kLanes);
-#pragma GCC unroll 4
-    for (int t = 0; t < kRegisters<L>; ++t) p[h].of[t] = p[h].of[t] - L::All(max);
-    Exp<L>(p[h].of);
-#pragma GCC unroll 4
-    for (int t = 0; t < kRegisters<L>; ++t)
-      p[h].of[t] = L::Keep(L::First(n - h * kLanes - t * L::kWidth), p[h].of[t]);
-    p[h].Store(s + h * kLanes);
+// In each of kRows rows s[j] becomes Exp(s[j] - max), and 0 from n on. sums: the sum of each row, in
+// the lanes of a register.
+template <class L, int kRows>
+FORETOKEN_INLINE void Exponentials(float* s, const int (&n)[kRows], const float* max,
+                                   typename L::F* sums) {
+  constexpr int kOfRow = kSlots / L::kWidth;
+  typename L::F p[kRows * kOfRow];
+#pragma GCC unroll 8
+  for (int t = 0; t < kRows * kOfRow; ++t)
+    p[t] = L::Load(s + t * L::kWidth) - L::All(max[t / kOfRow]);
+  Exp<L>(p);
+#pragma GCC unroll 8
+  for (int t = 0; t < kRows * kOfRow; ++t) {
+    p[t] = L::Keep(L::First(n[t / kOfRow] - t % kOfRow * L::kWidth), p[t]);
+    L::Store(p[t], s + t * L::kWidth);
   }
-#pragma GCC unroll 4
-  for (int t = 0; t < kRegisters<L>; ++t) p[0].of[t] = p[0].of[t] + p[1].of[t];
-#pragma GCC unroll 4
-  for (int n_left = kRegisters<L> / 2; n_left > 0; n_left /= 2)
-#pragma GCC unroll 4
-    for (int t = 0; t < n_left; ++t) p[0].of[t] = p[0].of[t] + p[0].of[t + n_left];
-  return p[0].of[0];
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) sums[r] = SumOfRow<L>(p + r * kOfRow);
 }
 
 // largest[i] = the largest score of row i in [first, n), which sees visible(i) of them; -inf for the
@@ -112,7 +114,7 @@ FORETOKEN_INLINE typename L::F Exponentials(float* s, int n, float max) {
 template <class L, class Visible>
 FORETOKEN_INLINE void LargestOfRows(const float* p, int first, int n, Visible visible,
                                     float* largest) {
-  for (int begin = 0; begin < kQueries; begin += L::kWidth) {
+  for (int begin = 0; begin < Padded(n); begin += L::kWidth) {
     if (begin >= n) {
       L::Store(L::All(kMinusInf), largest + begin);
       continue;
@@ -133,28 +135,25 @@ FORETOKEN_INLINE void LargestOfRows(const float* p, int first, int n, Visible vi
 template <class L, class Visible>
 FORETOKEN_INLINE void ExponentialsOfRows(float* p, int first, int n, Visible visible,
                                          const float* subtracted, float* sums) {
-  for (int begin = 0; begin < kQueries; begin += L::kWidth) {
-    if (begin >= n) {
-      L::Store(L::All(0.0f), sums + begin);
-      continue;
+  const auto work = [&](int i, int end, typename L::F* to) {
+    if (kExpRows<L> == 2 && i + 1 < end) {
+      Exponentials<L, 2>(p + i * kSlots, {visible(i), visible(i + 1)}, subtracted + i, to);
+      return 2;
     }
-    typename L::F rows[L::kWidth];
-    for (int t = 0; t < L::kWidth; ++t) {
-      const int i = begin + t;
-      rows[t] = i < first || i >= n ? L::All(0.0f)
-                                    : Exponentials<L>(p + i * kSlots, visible(i), subtracted[i]);
-    }
-    L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return x + y; }),
-             sums + begin);
-  }
+    Exponentials<L, 1>(p + i * kSlots, {visible(i)}, subtracted + i, to);
+    return 1;
+  };
+  SumsOfRows<L>(first, n, work, sums);
 }
 
-// to[i] = Exp(from[i]), 16 of them.
+// to[i] = Exp(from[i]) for n of them and those that fill the last 16.
 template <class L>
-FORETOKEN_INLINE void ExpOfSixteen(const float* from, float* to) {
-  Sixteen<L> x = Sixteen<L>::Load(from);
-  Exp<L>(x.of);
-  x.Store(to);
+FORETOKEN_INLINE void ExpOfAll(const float* from, int n, float* to) {
+  for (int i = 0; i < n; i += kLanes) {
+    Sixteen<L> x = Sixteen<L>::Load(from + i);
+    Exp<L>(x.of);
+    x.Store(to + i);
+  }
 }
 
 // What the queries see of a block: all of it, its beginning (all positions below `visible`), or any
@@ -165,7 +164,7 @@ enum class Sight { kWhole, kBeginning, kPart };
 // follow. The less the queries may see, the more masks it takes. For the other queries the factor
 // becomes Exp(0) = 1, and 0 is added to their sums.
 template <class L, Sight kSight>
-void Softmax(Tile& tile, int first) {
+void Softmax(Tile& tile, int first, const std::byte* values) {
   const auto visible = [&tile](int i) {
     return kSight == Sight::kWhole ? kSlots : tile.visible[i];
   };
@@ -175,7 +174,7 @@ void Softmax(Tile& tile, int first) {
   const bool own = tile.has_integer_values();
   float largest[kQueries], subtracted[kQueries], change[kQueries], distance[kQueries];
   LargestOfRows<L>(tile.p, first, tile.n, visible, largest);
-  for (int i = 0; i < kQueries; i += L::kWidth) {
+  for (int i = 0; i < Padded(tile.n); i += L::kWidth) {
     const typename L::F before = L::Load(tile.max + i), m = L::Load(largest + i);
     const typename L::F max = LargerOr<L>(m, before);
     const auto active = [&](typename L::F x) {
@@ -187,10 +186,18 @@ void Softmax(Tile& tile, int first) {
     L::Store(max, tile.max + i);
   }
   float sums[kQueries];
-  ExponentialsOfRows<L>(tile.p, first, tile.n, visible, subtracted, sums);
-  ExpOfSixteen<L>(change, tile.factor);
-  if (own) ExpOfSixteen<L>(distance, tile.share);
-  for (int i = 0; i < kQueries; i += L::kWidth) {
+  ExpOfAll<L>(change, tile.n, tile.factor);
+  if (own) {
+    ExpOfAll<L>(distance, tile.n, tile.share);
+    const auto seen_by = [&tile, visible, values](int i) {
+      return Seen{values, kSight == Sight::kPart ? tile.hidden[i] : 0, visible(i)};
+    };
+    WeighAll<L, kSight == Sight::kWhole>(tile.p, first, tile.n, seen_by, subtracted, tile.share,
+                                         tile.groups(), tile.weights, sums);
+  } else {
+    ExponentialsOfRows<L>(tile.p, first, tile.n, visible, subtracted, sums);
+  }
+  for (int i = 0; i < Padded(tile.n); i += L::kWidth) {
     const typename L::F c = L::Load(tile.factor + i), sum = L::Load(sums + i);
     const typename L::F added = own ? L::Load(tile.share + i) * sum : sum;
     L::Store(L::Fma(L::Load(tile.sum + i), c, added), tile.sum + i);
@@ -241,9 +248,8 @@ void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, 
     LoadValues<L, V, kWide, kEight>(from, x);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const float w = p[i * kSlots];
 #pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t) acc[i][t] = L::MulAdd(x[t], w, acc[i][t]);
+      for (int t = 0; t < kWide; ++t) acc[i][t] = AddScaled<L>(x[t], p + i * kSlots, acc[i][t]);
     }
   }
 #pragma GCC unroll 8
@@ -272,7 +278,7 @@ void ValuesFrom(const Tile& tile, int first, const std::byte* block, Range range
 
 // The registers of values that kCount queries share.
 template <class L, int kCount>
-constexpr int kValueRegisters = L::kAccumulators / kCount < 8 ? L::kAccumulators / kCount : 8;
+constexpr int kValueRegisters = SumRegisters<L, kCount>(8);
 
 template <class L, class V>
 struct Values {
@@ -314,13 +320,13 @@ constexpr BlockPass kScores[tensor::kKvTypes] = {
     InGroups<L, Scores<L, F32>>, InGroups<L, Scores<L, F16>>, InGroups<L, Scores<L, BF16>>,
     InGroups<L, IntegerScores<L>>};
 template <class L>
-constexpr BlockPass kValues[tensor::kKvTypes] = {
-    InGroups<L, Values<L, F32>>, InGroups<L, Values<L, F16>>, InGroups<L, Values<L, BF16>>,
-    AllIntegerValues<L, false>};
+constexpr BlockPass kValues[tensor::kKvTypes] = {InGroups<L, Values<L, F32>>,
+                                                 InGroups<L, Values<L, F16>>,
+                                                 InGroups<L, Values<L, BF16>>, AllIntegerValues<L>};
 template <class L>
 constexpr BlockPass kPartValues[tensor::kKvTypes] = {
     InGroups<L, PartValues<L, F32>>, InGroups<L, PartValues<L, F16>>,
-    InGroups<L, PartValues<L, BF16>>, AllIntegerValues<L, true>};
+    InGroups<L, PartValues<L, BF16>>, AllIntegerValues<L>};
 
 template <class L, class K>
 void AllKeyValues(const Tile& tile, int first, const std::byte* block) {
@@ -382,14 +388,18 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   const BlockPass scores = kScores<L>[static_cast<int>(args.k_type)], values = ValuesPass<L>(args);
   float *const p = tile.p, *const factor = tile.factor, *const share = tile.share;
   const int n = tile.n, rows = count * n;
+  const bool own = tile.has_integer_values();
+  const std::byte* values_of[kQueries];
   for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
     LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
     scores(tile, 0, KeysOf(args, block + b));
+    const std::byte* const of_block = ValuesOf(args, block + b);
+    if (own) PrefetchScales<L>(of_block + tile.v_ahead, args.head_dim);
+    for (int i = 0; i < n; ++i) values_of[b * n + i] = of_block;
   }
   CapScores<L>(args, p, rows);
-  const bool own = tile.has_integer_values();
   const auto all = [](int) { return kSlots; };
   float largest[kQueries], change[kQueries] = {}, distance[kQueries] = {}, max[kQueries],
                            subtracted[kQueries], sums[kQueries];
@@ -401,11 +411,16 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
     distance[r] = m - max[r];
     subtracted[r] = own ? m : max[r];
   }
-  ExpOfSixteen<L>(change, factor);
-  ExponentialsOfRows<L>(p, 0, rows, all, subtracted, sums);
+  ExpOfAll<L>(change, rows, factor);
+  IntegerWeights& weights = tile.weights;
+  const IntegerWeights all_weights = weights;
   if (own) {
-    ExpOfSixteen<L>(distance, share);
+    ExpOfAll<L>(distance, rows, share);
+    const auto seen_by = [&values_of](int r) { return Seen{values_of[r], 0, kSlots}; };
+    WeighAll<L, true>(p, 0, rows, seen_by, subtracted, share, tile.groups(), weights, sums);
     for (int r = 0; r < rows; ++r) sums[r] *= share[r];
+  } else {
+    ExponentialsOfRows<L>(p, 0, rows, all, subtracted, sums);
   }
   for (int r = 0; r < rows; ++r)
     tile.sum[r % n] = __builtin_fmaf(tile.sum[r % n], factor[r], sums[r]);
@@ -413,13 +428,14 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
     tile.factor = factor + b * n;
-    tile.share = share + b * n;
+    weights.of = all_weights.of + b * n * (args.head_dim / kGroup * kSlots);
+    weights.unit = all_weights.unit + b * n;
     LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
     values(tile, 0, ValuesOf(args, block + b));
   }
   tile.p = p;
   tile.factor = factor;
-  tile.share = share;
+  weights = all_weights;
 }
 
 // Positions [begin, ...), block by block.
@@ -437,11 +453,12 @@ void RunBlocks(Tile& tile, int begin) {
     LookAhead(tile, begin);
     scores(tile, first, KeysOf(args, begin / kSlots));
     CapScores<L>(args, tile.p + first * kSlots, tile.n - first);
+    const std::byte* const block_values = ValuesOf(args, begin / kSlots);
     if (tile.visible[first] == kSlots)  // rows are ascending, so the first one sees least
-      Softmax<L, Sight::kWhole>(tile, first);
+      Softmax<L, Sight::kWhole>(tile, first, block_values);
     else
-      Softmax<L, Sight::kBeginning>(tile, first);
-    values(tile, first, ValuesOf(args, begin / kSlots));
+      Softmax<L, Sight::kBeginning>(tile, first, block_values);
+    values(tile, first, block_values);
   }
 }
 
@@ -472,13 +489,14 @@ int RunEdgeBlocks(Tile& tile) {
     LookAhead(tile, begin);
     kScores<L>[static_cast<int>(args.k_type)](tile, first, KeysOf(args, begin / kSlots));
     CapScores<L>(args, tile.p + first * kSlots, last - first);
-    Softmax<L, Sight::kPart>(tile, first);
+    const std::byte* const values = ValuesOf(args, begin / kSlots);
+    Softmax<L, Sight::kPart>(tile, first, values);
     for (int i = first; i < last; ++i) {
       float* const acc = tile.acc + i * head_dim;
       for (int d = 0; d < head_dim; ++d) acc[d] *= tile.factor[i];
       tile.factor[i] = 1.0f;
     }
-    kPartValues<L>[static_cast<int>(args.v_type)](tile, first, ValuesOf(args, begin / kSlots));
+    kPartValues<L>[static_cast<int>(args.v_type)](tile, first, values);
   }
   tile.n = n;
   return begin;
@@ -511,8 +529,8 @@ void RunTile(Tile& tile) {
   }
   int begin = tile.args->window > 0 ? RunEdgeBlocks<L>(tile) : 0;
   if constexpr (L::kWholeBlocks) {
-    if (tile.n <= kQueries / 2) {
-      const int whole = tile.length[0] / kSlots, together = kQueries / tile.n;
+    if (tile.n <= kLanes / 2) {
+      const int whole = tile.length[0] / kSlots, together = kLanes / tile.n;
       for (int b = begin / kSlots; b < whole; b += together)
         RunWholeBlocks<L>(tile, b, whole - b < together ? whole - b : together);
       begin = begin > whole * kSlots ? begin : whole * kSlots;
@@ -554,8 +572,9 @@ void Attention(const AttentionArgs& args) {
   PlaceTile<L>(tile);
   const int n_queries = args.n_rows * args.n_group,
             n_values = args.values_in_keys > 0 ? args.values_in_keys : args.head_dim;
-  for (int begin = 0; begin < n_queries; begin += kQueries) {
-    tile.n = n_queries - begin < kQueries ? n_queries - begin : kQueries;
+  const int most = args.values_in_keys > 0 ? kLanes : kQueries;
+  for (int begin = 0; begin < n_queries; begin += most) {
+    tile.n = n_queries - begin < most ? n_queries - begin : most;
     for (int i = 0; i < tile.n; ++i) {
       const int row = (begin + i) / args.n_group, g = (begin + i) % args.n_group;
       tile.q[i] = args.q + row * args.q_stride + g * args.head_dim;

@@ -9,7 +9,12 @@ namespace foretoken::kernels::generic {
 namespace {
 
 constexpr int kQueries = kAttentionQueries;
-static_assert(kQueries == kLanes);
+static_assert(kQueries % kLanes == 0);
+
+// n rounded up to registers of all instruction sets.
+constexpr int Padded(int n) {
+  return (n + kLanes - 1) / kLanes * kLanes;
+}
 
 // Queries as integers, for keys of q8_0.
 struct IntegerQueries {
@@ -21,12 +26,12 @@ struct IntegerQueries {
 // Weights as integers, for values of q8_0.
 struct IntegerWeights {
   std::int8_t* of;  // [kQueries, head_dim / 32, 32 positions]
-  float* unit;      // [kQueries, head_dim / 32]
+  float* unit;      // [head_dim / 32, kQueries]
   float* ratio;  // [head_dim / 32, 32]: the scales of a block, in parts of the largest, times 127
 };
 
-// Up to kQueries queries, in order of rows. Each has an accumulator [head_dim], 32 scores, and the
-// state of the running softmax.
+// Up to kQueries queries, or up to kLanes where keys hold the values, in order of rows. Each has an
+// accumulator [head_dim], 32 scores, and the state of the running softmax.
 struct Tile {
   const AttentionArgs* args;
   int n;
@@ -67,15 +72,71 @@ FORETOKEN_INLINE void Clear(typename L::F (&sum)[kCount][kWide]) {
     for (int t = 0; t < kWide; ++t) sum[i][t] = L::All(0.0f);
 }
 
+// ---- Rows of 32 scores, one for each query ----------------------------------------------------------
+
+// Rows whose exponentials are computed together, so that they hide each other's latency.
+template <class L>
+constexpr int kExpRows = L::kWidth == 16 ? 2 : 1;
+
+// The sum of a row by lanes, in the lanes of one register.
+template <class L>
+FORETOKEN_INLINE typename L::F SumOfRow(typename L::F* row) {
+#pragma GCC unroll 4
+  for (int n = kBlockRegisters<L> / 2; n > 0; n /= 2)
+#pragma GCC unroll 4
+    for (int t = 0; t < n; ++t) row[t] = row[t] + row[t + n];
+  return row[0];
+}
+
+// sums[i] = the sum of row i in [first, n), and 0 for the other rows. work(i, end, to) works on some
+// rows from i on, at most up to `end`, gives SumOfRow of each to `to`, and returns how many they are.
+template <class L, class Work>
+FORETOKEN_INLINE void SumsOfRows(int first, int n, Work work, float* sums) {
+  for (int begin = 0; begin < Padded(n); begin += L::kWidth) {
+    if (begin >= n) {
+      L::Store(L::All(0.0f), sums + begin);
+      continue;
+    }
+    typename L::F rows[L::kWidth];
+    const int end = begin + Bounded(n - begin, L::kWidth);
+    int i = begin + Bounded(first - begin, end - begin);
+    for (int t = begin; t < i; ++t) rows[t - begin] = L::All(0.0f);
+    for (int t = end; t < begin + L::kWidth; ++t) rows[t - begin] = L::All(0.0f);
+    while (i < end) i += work(i, end, rows + (i - begin));
+    L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return x + y; }),
+             sums + begin);
+  }
+}
+
+// ---- Groups of queries ------------------------------------------------------------------------------
+
 // A pass over a block for the queries from `first` on.
 using BlockPass = void (*)(const Tile&, int first, const std::byte* block);
 
-// Pass::Run<kCount>(tile, i, block) for groups of queries, as large as L::kTogether allows.
-template <class L, class Pass, int kCount = L::kTogether>
+// Pass::Run<n>(tile, i, block), 1 <= n <= kMost.
+template <class Pass, int kMost>
+FORETOKEN_INLINE void RunGroup(int n, const Tile& tile, int i, const std::byte* block) {
+  if constexpr (kMost > 1)
+    if (n < kMost) return RunGroup<Pass, kMost - 1>(n, tile, i, block);
+  Pass::template Run<kMost>(tile, i, block);
+}
+
+// Pass::Run for all queries from i on, in as few groups as L::kTogether allows, whose sizes differ by
+// at most one.
+template <class L, class Pass>
 void InGroups(const Tile& tile, int i, const std::byte* block) {
-  for (; i + kCount <= tile.n; i += kCount) Pass::template Run<kCount>(tile, i, block);
-  if constexpr (kCount > 1)
-    if (i < tile.n) InGroups<L, Pass, kCount / 2>(tile, i, block);
+  for (int groups = (tile.n - i + L::kTogether - 1) / L::kTogether; groups > 0; --groups) {
+    const int n = (tile.n - i + groups - 1) / groups;
+    RunGroup<Pass, L::kTogether>(n, tile, i, block);
+    i += n;
+  }
+}
+
+// The registers that each of kCount queries has for its sums: `most`, halved until all fit.
+template <class L, int kCount>
+constexpr int SumRegisters(int most) {
+  while (most * kCount > L::kAccumulators) most /= 2;
+  return most;
 }
 
 }  // namespace

@@ -46,5 +46,29 @@ FORETOKEN_INLINE void Exp(typename L::F (&x)[n]) {
   }
 }
 
+// x = ROUGH EXP of kernels/kernels.h of -x for several registers.
+template <class L, int n>
+FORETOKEN_INLINE void RoughExpOfNegative(typename L::F (&x)[n]) {
+  typename L::F shifted[n], r[n], y[n];
+  const typename L::F minus_log2_e = L::All(-1.44269504f), magic = L::All(12583039.0f);
+#pragma GCC unroll 8
+  for (int i = 0; i < n; ++i) x[i] = L::AtMost(x[i], 86.0f);
+#pragma GCC unroll 8
+  for (int i = 0; i < n; ++i) shifted[i] = L::Fma(x[i], minus_log2_e, magic);
+#pragma GCC unroll 8
+  for (int i = 0; i < n; ++i) r[i] = L::Fma(x[i], minus_log2_e, magic - shifted[i]);
+#pragma GCC unroll 8
+  for (int i = 0; i < n; ++i) y[i] = L::Fma(r[i], L::All(0.055008866f), L::All(0.24221097f));
+#pragma GCC unroll 8
+  for (int i = 0; i < n; ++i) y[i] = L::Fma(y[i], r[i], L::All(0.69328296f));
+#pragma GCC unroll 8
+  for (int i = 0; i < n; ++i) y[i] = L::Fma(y[i], r[i], L::All(1.0f));
+    // The low bits of `shifted` are the integer n + 127. Moved up by 23 they are the exponent of 2^n.
+#pragma GCC unroll 8
+  for (int i = 0; i < n; ++i)
+    x[i] = y[i] *
+           __builtin_bit_cast(typename L::F, __builtin_bit_cast(typename L::U, shifted[i]) << 23);
+}
+
 }  // namespace
 }  // namespace foretoken::kernels::generic

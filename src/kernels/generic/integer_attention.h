@@ -10,10 +10,14 @@
 //   Keys, LoadKeys(p)     quads of keys
 //   AddKeys(sum, k, q)    I sum + the products of k with the words at q, exact
 //   Values, LoadValues(p) quads of values
+//   StoreTwoGroups(v, w, p)
+//                         the bytes of two groups of 32 numbers, where that takes fewer steps than
+//                         Pack and StoreBytes of each
 //   AddValues(sum, v, w)  I sum + the products of v with the word w of four weights from 0 to 127
 #pragma once
 
 #include "kernels/generic/attention_tile.h"
+#include "kernels/generic/exp.h"
 #include "kernels/generic/stored.h"
 
 namespace foretoken::kernels::generic {
@@ -117,8 +121,7 @@ template <class L>
 struct IntegerScores {
   template <int kCount>
   static void Run(const Tile& tile, int first, const std::byte* block) {
-    constexpr int kFit = L::kAccumulators / kCount, kMost = kSlots / L::kWidth;
-    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    constexpr int kWide = SumRegisters<L, kCount>(kSlots / L::kWidth);
     for (int j = 0; j < kSlots; j += kWide * L::kWidth)
       IntegerScoresAt<L, kCount, kWide>(tile, first, block, j);
   }
@@ -126,16 +129,17 @@ struct IntegerScores {
 
 // ---- Values -------------------------------------------------------------------------------------
 
-// The positions [begin, end) of a block that a query sees.
+// The positions [begin, end) of a block of values that a query sees.
 struct Seen {
+  const std::byte* block;
   int begin, end;
   bool operator==(const Seen&) const = default;
 };
 
 // ratio = scale * (127 / the largest scale that is seen), 0 where nothing is; unit = that one / 127.
 template <class L>
-void RatiosOfScales(const std::byte* block, int head_dim, Seen seen, float* ratio, float* unit) {
-  const std::byte* scales = block + kSlots * head_dim;
+void RatiosOfScales(Seen seen, int head_dim, float* ratio, float* unit) {
+  const std::byte* scales = seen.block + kSlots * head_dim;
   for (int g = 0; g < head_dim / kGroup; ++g, scales += kSlots * F16::kBytes, ratio += kSlots) {
     typename L::F x[kBlockRegisters<L>];
     F16::Load<L>(scales, x);
@@ -156,35 +160,79 @@ void RatiosOfScales(const std::byte* block, int head_dim, Seen seen, float* rati
   }
 }
 
-// The weights of a query: p in parts of the largest scale, from 0 to 127.
-template <class L>
-FORETOKEN_INLINE void WeighQuery(const float* p, const float* ratio, int groups, std::int8_t* to) {
-  typename L::F x[kBlockRegisters<L>];
+// The weights of kRows queries that see the same: ROUGH EXP of (score - subtracted) in parts of the
+// largest scale, from 0 to 127. sums: those of the exponentials, in the lanes of a register.
+// kWhole: they see all of the block.
+template <class L, int kRows, bool kWhole>
+FORETOKEN_INLINE void WeighRows(const float* s, Seen seen, const float* subtracted,
+                                const float* ratio, int groups, std::int8_t* to,
+                                typename L::F* sums) {
+  constexpr int kOfRow = kBlockRegisters<L>;
+  typename L::F p[kRows * kOfRow];
 #pragma GCC unroll 8
-  for (int t = 0; t < kBlockRegisters<L>; ++t) x[t] = L::Load(p + t * L::kWidth);
-  for (int g = 0; g < groups; ++g) {
-    typename L::I v[kBlockRegisters<L>];
+  for (int t = 0; t < kRows * kOfRow; ++t)
+    p[t] = L::All(subtracted[t / kOfRow]) - L::Load(s + t * L::kWidth);
+  RoughExpOfNegative<L>(p);
+  if constexpr (!kWhole)
 #pragma GCC unroll 8
-    for (int t = 0; t < kBlockRegisters<L>; ++t)
-      v[t] = L::Nearest(x[t] * L::Load(ratio + g * kSlots + t * L::kWidth));
-    L::StoreBytes(L::Pack(v), to + g * kSlots);
-  }
+    for (int t = 0; t < kRows * kOfRow; ++t) {
+      const int at = t % kOfRow * L::kWidth;
+      p[t] = L::Select(L::First(seen.begin - at), L::All(0.0f),
+                       L::Keep(L::First(seen.end - at), p[t]));
+    }
+  const auto weigh = [&](int r, int g, typename L::I(&v)[kOfRow]) {
+#pragma GCC unroll 8
+    for (int t = 0; t < kOfRow; ++t)
+      v[t] = L::Nearest(p[r * kOfRow + t] * L::Load(ratio + g * kSlots + t * L::kWidth));
+  };
+  int g = 0;
+  if constexpr (requires(typename L::I(&v)[kOfRow]) { L::StoreTwoGroups(v, v, to); })
+    for (; g + 1 < groups; g += 2)
+#pragma GCC unroll 2
+      for (int r = 0; r < kRows; ++r) {
+        typename L::I v[kOfRow], next[kOfRow];
+        weigh(r, g, v);
+        weigh(r, g + 1, next);
+        L::StoreTwoGroups(v, next, to + (r * groups + g) * kSlots);
+      }
+  for (; g < groups; ++g)
+#pragma GCC unroll 2
+    for (int r = 0; r < kRows; ++r) {
+      typename L::I v[kOfRow];
+      weigh(r, g, v);
+      L::StoreBytes(L::Pack(v), to + (r * groups + g) * kSlots);
+    }
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) sums[r] = SumOfRow<L>(p + r * kOfRow);
 }
 
-// The weights of the queries from `first` on. Queries that see the same of a block share its ratios.
-template <class L, bool kPart>
-void WeighQueries(const Tile& tile, int first, const std::byte* block) {
-  const int groups = tile.groups();
-  const IntegerWeights& weights = tile.weights;
+// The scores of the queries in [first, n) become weights. sums[i] = the sum of the exponentials, 0 for
+// the other queries. Those that see the same share its ratios.
+template <class L, bool kWhole, class SeenBy>
+void WeighAll(const float* scores, int first, int n, SeenBy seen_by, const float* subtracted,
+              const float* share, int groups, const IntegerWeights& weights, float* sums) {
   float* const largest = weights.ratio + groups * kSlots;
-  Seen known = {0, 0};
-  for (int i = first; i < tile.n; ++i) {
-    const Seen seen = {kPart ? tile.hidden[i] : 0, tile.visible[i]};
-    if (seen != known) RatiosOfScales<L>(block, tile.args->head_dim, seen, weights.ratio, largest);
-    known = seen;
-    WeighQuery<L>(tile.p + i * kSlots, weights.ratio, groups, weights.of + i * groups * kSlots);
-    for (int g = 0; g < groups; ++g) weights.unit[i * groups + g] = tile.share[i] * largest[g];
-  }
+  Seen seen;
+  int same = first;  // the queries up to this one see `seen`
+  const auto work = [&](int i, int end, typename L::F* to) {
+    if (i == same) {
+      seen = seen_by(i);
+      while (++same < n && seen_by(same) == seen) {
+      }
+      RatiosOfScales<L>(seen, groups * kGroup, weights.ratio, largest);
+      for (int g = 0; g < groups; ++g)
+        for (int r = i; r < same; ++r) weights.unit[g * kQueries + r] = share[r] * largest[g];
+    }
+    const float* const s = scores + i * kSlots;
+    std::int8_t* const of = weights.of + i * groups * kSlots;
+    if (kExpRows<L> == 2 && i + 1 < end && i + 1 < same) {
+      WeighRows<L, 2, kWhole>(s, seen, subtracted + i, weights.ratio, groups, of, to);
+      return 2;
+    }
+    WeighRows<L, 1, kWhole>(s, seen, subtracted + i, weights.ratio, groups, of, to);
+    return 1;
+  };
+  SumsOfRows<L>(first, n, work, sums);
 }
 
 FORETOKEN_INLINE std::int32_t WordAt(const std::int8_t* p) {
@@ -216,7 +264,7 @@ FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::by
 #pragma GCC unroll 8
   for (int i = 0; i < kCount; ++i) {
     const typename L::F c = L::All(tile.factor[first + i]);
-    const typename L::F unit = L::All(tile.weights.unit[(first + i) * groups + g]);
+    const typename L::F unit = L::All(tile.weights.unit[g * kQueries + first + i]);
     float* const acc = tile.acc + (first + i) * head_dim + d;
 #pragma GCC unroll 16
     for (int t = 0; t < kWide; ++t) {
@@ -230,18 +278,23 @@ template <class L>
 struct IntegerValues {
   template <int kCount>
   static void Run(const Tile& tile, int first, const std::byte* block) {
-    constexpr int kFit = L::kAccumulators / kCount, kMost = kGroup / L::kWidth;
-    constexpr int kWide = kFit < kMost ? kFit : kMost;
+    constexpr int kWide = SumRegisters<L, kCount>(kGroup / L::kWidth);
     for (int d = 0; d < tile.args->head_dim; d += kWide * L::kWidth)
       IntegerValuesAt<L, kCount, kWide>(tile, first, block, d);
   }
 };
 
-// kPart: the queries see any parts of the block, not its beginning.
-template <class L, bool kPart>
+// Brings the scales of a block of values closer.
+template <class L>
+FORETOKEN_INLINE void PrefetchScales(const std::byte* values, int head_dim) {
+  for (int g = 0; g < head_dim / kGroup; ++g)
+    PrefetchBytes<L, kSlots * F16::kBytes>(values +
+                                           kSlots * (head_dim + g * static_cast<int>(F16::kBytes)));
+}
+
+template <class L>
 void AllIntegerValues(const Tile& tile, int first, const std::byte* block) {
-  PrefetchBytes<L, kSlots * F16::kBytes>(block + kSlots * tile.args->head_dim + tile.v_ahead);
-  WeighQueries<L, kPart>(tile, first, block);
+  PrefetchScales<L>(block + tile.v_ahead, tile.args->head_dim);
   InGroups<L, IntegerValues<L>>(tile, first, block);
 }
 

@@ -3,11 +3,11 @@
 // the keys (values_in_keys of kernels/kernels.h).
 //
 // Keys lie with positions side by side, so a register cannot hold the dimensions of one position.
-// It holds the queries of a tile instead: acc[d][i] in lane i, p[j][i] in lane i, the value of a
+// It holds queries instead, of which a tile then has up to 16: acc[d][i] in lane i, p[j][i] in lane i, the value of a
 // dimension in all lanes, j ascending.
 #pragma once
 
-#include "kernels/generic/cache.h"
+#include "kernels/generic/attention_tile.h"
 #include "kernels/generic/stored.h"
 
 namespace foretoken::kernels::generic {
@@ -85,8 +85,7 @@ FORETOKEN_INLINE void AddPosition(const LanesOfBlock& lanes, const float* x, int
 
 template <class L, class K>
 void AddKeyValues(const KeyValues& of, const std::byte* block) {
-  constexpr int kFit = L::kAccumulators / kRegisters<L>, kDims = kFit < 8 ? kFit : 8;
-  static_assert(8 % kDims == 0);
+  constexpr int kDims = SumRegisters<L, kRegisters<L>>(8);
   const LanesOfBlock lanes(of);
   typename L::F factor[kRegisters<L>];
 #pragma GCC unroll 4

@@ -20,6 +20,7 @@
 //   StoreFirst(x, n, p)       the counterpart
 //   Fma(a, b, c)              a * b + c, rounded once
 //   MulAdd(x, y, to), MulSub  to + x * y and to - x * y with a scalar y, rounded once
+//   MulAddAt(x, p, to)        to + x * *p, where one instruction does that; attention.h uses it
 //   AtMost(x, bound)          the smaller one; NaN stays NaN
 //   First(n), Less, NotLess, Greater, AtLeast, Equal, Both, Either, Any, Bits
 //                             masks: made by comparisons, combined, and as bits of an integer

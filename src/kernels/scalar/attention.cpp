@@ -154,10 +154,9 @@ void AddBlock(const AttentionArgs& args, const float* q, const Block& block, Run
     largest = p[j] > largest ? p[j] : largest;
   }
   const float max = largest > state.max ? largest : state.max;
-  const float subtracted = integers ? largest : max;
   float lanes[kLanes] = {};
   for (int j = block.first; j < block.end; ++j) {
-    p[j] = Exp(p[j] - subtracted);
+    p[j] = integers ? RoughExp(p[j] - largest) : Exp(p[j] - max);
     lanes[j % kLanes] += p[j];
   }
   const float c = Exp(state.max - max), share = integers ? Exp(largest - max) : 1.0f;

@@ -31,6 +31,19 @@ inline float Exp(float x) {
   return y * __builtin_bit_cast(float, power);
 }
 
+// ROUGH EXP of kernels.h.
+inline float RoughExp(float x) {
+  x = -86.0f > x ? -86.0f : x;
+  constexpr float kMagic = 12583039.0f;
+  const float shifted = __builtin_fmaf(x, 1.44269504f, kMagic);
+  const float r = __builtin_fmaf(x, 1.44269504f, kMagic - shifted);
+  float y = __builtin_fmaf(r, 0.055008866f, 0.24221097f);
+  y = __builtin_fmaf(y, r, 0.69328296f);
+  y = __builtin_fmaf(y, r, 1.0f);
+  // The low bits of `shifted` are the integer n + 127; moved up they are the exponent of 2^n.
+  return y * __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, shifted) << 23);
+}
+
 template <class T>
 T FoldLanes(T* lanes) {
 #pragma GCC unroll 4
