@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -76,8 +77,7 @@ class Signals {
       const int ready = poll(awaited_.data(), awaited_.size(), ms);
       if (ready < 0 && errno == EINTR) continue;
       if (ready <= 0) return false;
-      char byte = 0;
-      if (read(pipe_[0], &byte, 1) != 1 && !InputEnded()) continue;
+      if (!SignalCame() && !InputEnded()) continue;
       awaited_[1].fd = -1;  // no second signal
       return true;
     }
@@ -87,6 +87,10 @@ class Signals {
   }
 
  private:
+  bool SignalCame() const {
+    char byte = 0;
+    return awaited_[0].revents != 0 && read(pipe_[0], &byte, 1) == 1;
+  }
   // Nobody wants what there is to read.
   bool InputEnded() const {
     std::array<char, 4096> unwanted = {};
@@ -130,7 +134,7 @@ int ConnectionsPerAddress(const ClientLimits& limits, int connections) {
 std::vector<std::string> NamesOf(const ServerOptions& options, const EngineSummary& engine) {
   std::vector<std::string> names = options.model_names;
   const std::string& path = engine.target.path;
-  const std::string file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const std::string file = std::filesystem::path(path).filename().string();
   names.push_back(file.ends_with(".gguf") ? file.substr(0, file.size() - 5) : file);
   names.push_back(file);
   std::vector<std::string> unique;
