@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -179,6 +180,12 @@ TEST(WindowsMachine, KnowsItsStack) {
   EXPECT_LT(StackLeft(), std::size_t{64} << 20);
   EXPECT_LE(StackLeftBelow(100) + 100'000, StackLeft());
   std::thread([] { EXPECT_LT(StackLeft(), std::size_t{64} << 20); }).join();
+}
+
+// The exact sum lies a little below the middle of two numbers.
+TEST(WindowsMachine, RoundsAFusedProductOnce) {
+  const volatile float x = 0x1.000002p-24f, y = 0x1.fffffcp-1f, z = 0x1.000002p0f;
+  EXPECT_EQ(std::fma(x, y, z), z);
 }
 
 TEST(WindowsMachine, KnowsItsProgram) {
