@@ -5,7 +5,7 @@ set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 # What CMake's find modules would find in /usr are the host's libraries; these know better.
-list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}/aarch64")
+list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}/cross")
 # /usr/include behind the compiler's own folders: there only for headers that these lack, never for those of the C library.
 set(CMAKE_CXX_FLAGS_INIT "-idirafter /usr/include")
 # A processor with the dot product and nothing later: an instruction beyond it ends the program.

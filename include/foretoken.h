@@ -43,7 +43,9 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(_WIN32) && defined(FORETOKEN_MAKES_DLL)
+#define FORETOKEN_API __declspec(dllexport)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define FORETOKEN_API __attribute__((visibility("default")))
 #else
 #define FORETOKEN_API

@@ -58,13 +58,14 @@ LIBRARIES = {
     "valgrind/": r"src/base/growth_testing\.h",
     "immintrin.h": r"src/kernels/(avx2|avxvnni|avx512|amx)/.*|src/base/machine/thread_pool\.cpp",  # there for _mm_pause
     "arm_neon.h": r"src/kernels/neon/.*",
-    "cpuid.h": r"src/kernels/.*",
+    "cpuid.h": r"src/kernels/.*|src/base/windows/cpus\.cpp",
+    **{name: r"src/base/windows/.*" for name in ("windows.h", "io.h", "ntsecapi.h", "psapi.h", "winsock2.h", "ws2tcpip.h")},
     "sys/auxv.h": r"src/kernels/dispatch\.cpp",
 }
 # System headers beside the standard C++ ones.
 SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
           "sys/mman.h", "sys/stat.h", "sys/statvfs.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
-          "sys/file.h", "sys/uio.h", "sys/wait.h", "sys/time.h", "sys/socket.h", "sys/random.h", "stdlib.h", "stddef.h", "stdint.h", "stdio.h", "string.h", "dlfcn.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
+          "sys/file.h", "sys/uio.h", "sys/wait.h", "sys/time.h", "sys/socket.h", "sys/random.h", "stdlib.h", "stddef.h", "stdint.h", "stdio.h", "string.h", "time.h", "dlfcn.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
 # the copy that the linker keeps for everyone. What they share is in kernels/generic, which is compiled once
 # for each of them and has internal linkage (check_isa_symbols.sh holds that). It sees as little as they do,
@@ -79,7 +80,7 @@ ISA_SYSTEM = {"cstddef", "cstdint"}
 OPEN_APPS = {"cli": {"lab"}, "train": {"base", "tensor", "kernels", "formats", "text", "kv", "model"}}
 # Headers of src/ that every program may include: small parts that programs share with the library, and that users of the
 # library never include, so they are not installed.
-PROGRAM_HEADERS = {"base/comma_list.h", "base/files/text_file.h", "base/machine/memory_limit.h", "base/sha256.h", "calls/call_format.h", "calls/control_tokens.h", "calls/thought.h", "calls/tool_use.h",
+PROGRAM_HEADERS = {"base/comma_list.h", "base/files/text_file.h", "base/machine/memory_limit.h", "base/machine/program_path.h", "base/machine/standard_streams.h", "base/sha256.h", "calls/call_format.h", "calls/control_tokens.h", "calls/thought.h", "calls/tool_use.h",
                    "config/nearest_name.h", "draft/methods.h", "loader/ranks/cluster.h"}
 # What folders of bench/, tests/ and examples/ see besides include/ and themselves: rooms of src/, other folders of
 # tests/, programs of apps/. A folder that is not here sees no more than that.

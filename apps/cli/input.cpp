@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "base/files/text_file.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/engine.h"
@@ -23,7 +25,7 @@ bool StandardInputHoldsText() {
 }
 
 std::string FileName(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
+  return std::filesystem::path(path).filename().string();
 }
 
 std::string DraftFileNames(const EngineSummary& engine) {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 
+#include "base/machine/standard_streams.h"
 #include "cli/documents/help.h"
 #include "cli/join_ranks.h"
 #include "cli/report.h"
@@ -42,7 +43,7 @@ int Run(const Arguments& arguments) {
 }  // namespace foretoken::cli
 
 int main(int argc, char** argv) {
-  foretoken::cli::IgnoreWriteSignals();
+  foretoken::PrepareStandardStreams();
   try {
     foretoken::cli::ReportUnknownVariables();
     return foretoken::cli::Run({argv + std::min(argc, 1), argv + argc});

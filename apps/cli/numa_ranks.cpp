@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/machine/program_path.h"
+
 namespace foretoken::cli {
 namespace {
 
@@ -40,8 +42,7 @@ int NumaNodes(const std::string& root) {
 }
 
 Error StartOnNumaNodes(int nodes, const Arguments& arguments) {
-  std::error_code error;
-  const std::string program = fs::read_symlink("/proc/self/exe", error).string();
+  const std::string program = ProgramPath().string();
   // One dash, as both Open MPI and MPICH read these flags.
   Arguments command = {"mpirun", "-n",   std::to_string(nodes), "-map-by", "numa", "-bind-to",
                        "numa",   program};

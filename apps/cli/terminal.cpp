@@ -93,11 +93,6 @@ std::string OnOneLine(std::string_view text) {
   return out;
 }
 
-void IgnoreWriteSignals() {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
-}
-
 void Output::Write(std::string_view text) {
   WriteColoured(escapes_ ? settings::Escaped(text) : text);
 }

@@ -29,10 +29,6 @@ std::string Fitted(const std::string& text, int descriptor, std::size_t indent);
 // from files: they must neither break a line nor control the terminal.
 std::string OnOneLine(std::string_view text);
 
-// Turns a closed pipe into a failed write, which would otherwise end the program. Call it once, at
-// the start.
-void IgnoreWriteSignals();
-
 // Writes to standard output at once. After a failure the rest is dropped, and failed() is true.
 class Output {
  public:

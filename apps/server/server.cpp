@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -129,7 +130,7 @@ int ConnectionsPerAddress(const ClientLimits& limits, int connections) {
 std::vector<std::string> NamesOf(const ServerOptions& options, const EngineSummary& engine) {
   std::vector<std::string> names = options.model_names;
   const std::string& path = engine.target.path;
-  const std::string file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const std::string file = std::filesystem::path(path).filename().string();
   names.push_back(file.ends_with(".gguf") ? file.substr(0, file.size() - 5) : file);
   names.push_back(file);
   std::vector<std::string> unique;

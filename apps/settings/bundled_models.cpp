@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/machine/program_path.h"
 #include "draft/methods.h"
 
 namespace foretoken::settings {
@@ -89,9 +90,8 @@ ModelPlaces ModelPlaces::Of(const std::string& program) {
 }
 
 ModelPlaces ModelPlaces::OfThisProgram() {
-  std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-  ModelPlaces places = failed ? ModelPlaces() : Of(program.string());
+  const fs::path program = ProgramPath();
+  ModelPlaces places = program.empty() ? ModelPlaces() : Of(program.string());
   if (const char* folder = std::getenv("FORETOKEN_MODELS")) places.environment = folder;
   return places;
 }

@@ -2,6 +2,7 @@
 #include "comm/ranks.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <array>
 #include <cstdlib>

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <barrier>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -13,11 +14,32 @@
 
 namespace foretoken::comm {
 
+// std::barrier, whose waits g++ 12 gets wrong on systems other than Linux.
+class TeamBarrier {
+ public:
+  explicit TeamBarrier(int size) : size_(size) {}
+  void arrive_and_wait() {
+    std::unique_lock lock(mutex_);
+    if (++n_here_ == size_) {
+      n_here_ = 0, ++phase_;
+      changed_.notify_all();
+    } else {
+      changed_.wait(lock, [this, phase = phase_] { return phase != phase_; });
+    }
+  }
+
+ private:
+  const int size_;
+  int n_here_ = 0, phase_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
 // What the threads share: the buffers of those that are inside a call.
 struct ThreadTeam {
   explicit ThreadTeam(int size) : barrier(size), buffers(static_cast<std::size_t>(size)) {}
 
-  std::barrier<> barrier;
+  TeamBarrier barrier;
   std::vector<std::byte*> buffers;
 };
 

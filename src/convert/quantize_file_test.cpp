@@ -308,7 +308,7 @@ TEST(QuantizeFile, RefusesTheInputAsOutput) {
   QuantizeOptions options = To("Q8_0", input);
   options.output = input;
   ExpectRefused(options, ErrorCode::kInvalidArgument, {"is the input, too"});
-  options.output = fs::path(input).parent_path() / "link.gguf";
+  options.output = (fs::path(input).parent_path() / "link.gguf").string();
   fs::create_symlink(input, options.output);
   ExpectRefused(options, ErrorCode::kInvalidArgument, {"is the input, too"});
   EXPECT_EQ(BytesOf(input), before);
@@ -325,7 +325,7 @@ TEST(QuantizeFile, RefusesOutputsThatAreNoFiles) {
   EXPECT_FALSE(QuantizeFile(options).has_value());
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   options = To("Q8_0");
-  options.output = fs::path(options.output).parent_path() / "none" / "out.gguf";
+  options.output = (fs::path(options.output).parent_path() / "none" / "out.gguf").string();
   EXPECT_EQ(QuantizeFile(options).error().code, ErrorCode::kIo);
 }
 

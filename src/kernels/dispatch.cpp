@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if !defined(_WIN32)
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -38,16 +40,6 @@ bool HasAvxVnni() {
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax >> 4 & 1) != 0;
 }
 
-// CPUID leaf 7, EDX bits 24 (tiles) and 25 (int8). Linux gives the registers to a process that asks
-// for them.
-bool HasAmx() {
-  constexpr long kRequestPermission = 0x1023,
-                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 24 & 3) == 3 &&
-         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
 // __builtin_cpu_supports also asks the operating system (XCR0) whether the registers are saved.
 bool RunsAvx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -61,10 +53,24 @@ bool RunsAvx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vnni");
 }
+
+#if !defined(_WIN32)
+
+// CPUID leaf 7, EDX bits 24 (tiles) and 25 (int8). Linux gives the registers to a process that asks
+// for them.
+bool HasAmx() {
+  constexpr long kRequestPermission = 0x1023,
+                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 24 & 3) == 3 &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
 bool RunsAmx() {
   static const bool amx = RunsAvx512() && HasAmx();
   return amx;
 }
+
+#endif
 
 #elif defined(__aarch64__)
 
@@ -101,7 +107,11 @@ constexpr InstructionSet kSets[] = {
     {Isa::kAvx2, "avx2", Isa::kScalar, RunsAvx2, {&avx2::kFunctions, &avx2::kMatmul}},
     {Isa::kAvxVnni, "avxvnni", Isa::kAvx2, RunsAvxVnni, {&avxvnni::kMatmul, &avxvnni::kAttention}},
     {Isa::kAvx512, "avx512", Isa::kAvx2, RunsAvx512, {&avx512::kFunctions, &avx512::kMatmul}},
+#if defined(_WIN32)
+    {Isa::kAmx, "amx", Isa::kAvx512, RunsElsewhere, {}},
+#else
     {Isa::kAmx, "amx", Isa::kAvx512, RunsAmx, {&amx::kMatmul}},
+#endif
 #else
 #if defined(__aarch64__)
     {Isa::kNeon, "neon", Isa::kScalar, RunsNeon, {&neon::kFunctions, &neon::kMatmul}},

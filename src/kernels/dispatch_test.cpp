@@ -2,6 +2,7 @@
 #include "kernels/dispatch.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -128,7 +128,8 @@ TEST_F(TraceFile, NeverReplacesAnotherKindOfFile) {
   ASSERT_FALSE(recorder);
   EXPECT_EQ(recorder.error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(recorder.error().message.find("not a trace"), std::string::npos);
-  const auto folder = RunRecorder::Create(fs::path(path_).parent_path(), TraceOf({}, 2, 0).header);
+  const auto folder =
+      RunRecorder::Create(fs::path(path_).parent_path().string(), TraceOf({}, 2, 0).header);
   ASSERT_FALSE(folder);
   EXPECT_EQ(folder.error().code, ErrorCode::kIo);
 }

@@ -141,8 +141,8 @@ void Connection::AwaitFailure() {
 }
 
 bool Connection::Failed() {
-  pollfd entry = {.fd = socket_.native_handle(), .events = 0, .revents = 0};
-  return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+  ::pollfd entry = {.fd = socket_.native_handle(), .events = 0, .revents = 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
 void Connection::Enter(State state, milliseconds time) {

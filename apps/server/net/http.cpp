@@ -50,7 +50,7 @@ constexpr int kAskAfter = 10, kAskEvery = 5, kAskTimes = 3;
 constexpr int kUnreadBytes = 128 << 10, kUnsentBytes = 128 << 10;
 
 // Connections inherit these options from the listener.
-void SetOptions(int socket) {
+void SetOptions(tcp::acceptor::native_handle_type socket) {
   const int on = 1;
   setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &kUnreadBytes, sizeof(kUnreadBytes));
   setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
@@ -136,8 +136,9 @@ class HttpServer::Impl {
     if (shared_.stop_end || std::exchange(at_door_, true)) return;
     acceptor_.async_wait(tcp::acceptor::wait_read, [this](error_code error) {
       at_door_ = false;
-      if (error || shared_.stop_end) return;
-      if (Admit()) AwaitGuests();
+      if (error == asio::error::operation_aborted || shared_.stop_end) return;
+      // Windows cannot wait for a listener; the clock then looks at it.
+      if (Admit() && !error) AwaitGuests();
       LookAtClocksLater();
     });
   }
@@ -181,8 +182,8 @@ class HttpServer::Impl {
   }
 
   bool SomebodyWaits() {
-    pollfd entry = {.fd = acceptor_.native_handle(), .events = POLLIN, .revents = 0};
-    return poll(&entry, 1, 0) > 0;
+    ::pollfd entry = {.fd = acceptor_.native_handle(), .events = POLLIN, .revents = 0};
+    return ::poll(&entry, 1, 0) > 0;
   }
 
   void Welcome(tcp::socket socket, std::string address, bool open) {

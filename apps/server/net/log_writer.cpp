@@ -61,7 +61,7 @@ bool LogWriter::State::Send(int descriptor, std::string_view text, std::size_t& 
       continue;
     }
     const ssize_t n =
-        ::write(descriptor, text.data() + sent, std::min(kWriteAtOnce, text.size() - sent));
+        write(descriptor, text.data() + sent, std::min(kWriteAtOnce, text.size() - sent));
     if (n > 0) sent += static_cast<std::size_t>(n);
     if (n < 0 && errno != EINTR && errno != EAGAIN) return true;  // nobody reads, or no room
   }

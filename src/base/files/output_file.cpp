@@ -3,13 +3,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -166,7 +166,7 @@ Status OutputFile::Append(std::span<const std::byte> bytes) {
 Status OutputFile::GiveName(bool synced) {
   if (synced && fsync(fd_) != 0) return Fail(IoError("cannot write"));
   if (!temporary_exists_ && !OpenNamed({})) return Fail(IoError("cannot create"));
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return Fail(IoError("cannot replace"));
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return Fail(IoError("cannot replace"));
   temporary_exists_ = false;
   has_name_ = true;
   synced_ = synced;

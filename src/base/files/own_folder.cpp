@@ -42,6 +42,7 @@ std::string UserCacheFolder() {
   };
   if (const std::string cache = set("XDG_CACHE_HOME"); !cache.empty()) return cache + "/foretoken";
   if (const std::string home = set("HOME"); !home.empty()) return home + "/.cache/foretoken";
+  if (const std::string local = set("LOCALAPPDATA"); !local.empty()) return local + "/foretoken";
   return "";
 }
 

@@ -19,7 +19,7 @@ std::string WhyNotOurFolder(const std::string& folder);
 // umask. Returns what WhyNotOurFolder says then.
 std::string MakeOurFolder(const std::string& folder);
 // The user's folder for what can be made again: $XDG_CACHE_HOME/foretoken, otherwise
-// $HOME/.cache/foretoken; "" where neither is set.
+// $HOME/.cache/foretoken, and on Windows %LOCALAPPDATA%/foretoken; "" where none of them is set.
 std::string UserCacheFolder();
 
 }  // namespace foretoken

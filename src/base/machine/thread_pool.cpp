@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/machine/cpus.h"
+#include "base/machine/word_wait.h"
 
 namespace foretoken {
 namespace {
@@ -63,7 +64,7 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::Stop() noexcept {
   stopping_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  WakeAll(generation_);
   for (auto& worker : workers_) worker.join();
 }
 
@@ -108,10 +109,10 @@ void ThreadPool::Barrier() noexcept {
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == team) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);
-    phase_.notify_all();
+    WakeAll(phase_);
   } else if (!Spin(phase_, phase)) {
     if (spin_budget_us_ > 0) StepAside(this_thread);
-    phase_.wait(phase, std::memory_order_acquire);
+    while (phase_.load(std::memory_order_acquire) == phase) SleepWhile(phase_, phase);
   }
 }
 
@@ -122,7 +123,7 @@ void ThreadPool::RunErased(Job job, void* argument) noexcept {
   job_ = job;
   argument_ = argument;
   generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  WakeAll(generation_);
   job(argument, 0);
   Barrier();  // the last action of a worker in a job
 }
@@ -131,7 +132,8 @@ void ThreadPool::WorkerLoop(int thread) noexcept {
   this_thread = thread;
   std::uint32_t seen = 0;
   for (;;) {
-    if (!Spin(generation_, seen)) generation_.wait(seen, std::memory_order_acquire);
+    if (!Spin(generation_, seen))
+      while (generation_.load(std::memory_order_acquire) == seen) SleepWhile(generation_, seen);
     ++seen;
     Note(thread);
     if (stopping_.load(std::memory_order_relaxed)) return;

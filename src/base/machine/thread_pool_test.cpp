@@ -13,12 +13,14 @@
 namespace foretoken {
 namespace {
 
+#if !defined(_WIN32)
 // Those that the calling thread may use, so that a test can give them back.
 struct CpusOfThisThread {
   CpusOfThisThread() { sched_getaffinity(0, sizeof(set), &set); }
   void Restore() const { sched_setaffinity(0, sizeof(set), &set); }
   cpu_set_t set;
 };
+#endif
 
 // Each phase reads what all threads wrote in the phase before. A barrier that lets a thread through
 // early gives a wrong sum.
@@ -80,6 +82,7 @@ TEST(ThreadPool, WorkersStayOnTheirCpusAndOthersWhereTheyWere) {
   }
 }
 
+#if !defined(_WIN32)
 // The caller is on the worker's CPU when a run begins, as after a pause. It does not stay there.
 TEST(ThreadPool, ACallerOnTheCpuOfAWorkerMovesAway) {
   const std::vector<int> all = UsableCpus();
@@ -101,6 +104,7 @@ TEST(ThreadPool, ACallerOnTheCpuOfAWorkerMovesAway) {
     EXPECT_EQ(UsableCpus(), all);
   }).join();
 }
+#endif
 
 TEST(ThreadPool, ACpuThatIsNotThereIsNoObstacle) {
   RunPhases(3, 3, 11, {0, 1 << 20, -7});

@@ -184,7 +184,7 @@ TEST(Copy, GoesOnWhereItsMakingWasStopped) {
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, ErrorCode::kStopped);
 
-  const std::string file = std::filesystem::directory_iterator(folder + "/kept")->path();
+  const std::string file = std::filesystem::directory_iterator(folder + "/kept")->path().string();
   {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
     std::vector<char> content(std::filesystem::file_size(file));
