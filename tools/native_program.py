@@ -17,7 +17,7 @@ HERE = pathlib.Path("/")
 MACHINES = {"Advanced Micro Devices X86-64": ("x64", "x86_64", "x86_64-linux-gnu"), "AArch64": ("arm64", "aarch64", "aarch64-linux-gnu")}
 # What a system's own C library must give.
 C_LIBRARY = re.compile(r"(ld-linux.*|libc|libm|libpthread|libdl|librt|libresolv|libutil)\.so\.\d+$")
-# The same and the C++ library, of which a process that other libraries share must have one.
+# These and the C++ library, of which a process that other libraries share must have one.
 C_AND_CXX_LIBRARY = re.compile(C_LIBRARY.pattern + r"|(libstdc\+\+|libgcc_s)\.so\.\d+$")
 NONE = re.compile(r"(?!)")
 PLUGIN = "libforetoken_mpi.so"  # loaded where ranks are asked for; MPI itself is never carried

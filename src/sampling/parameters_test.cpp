@@ -77,7 +77,7 @@ TEST(SamplingParameters, NameTheFieldTheValueAndTheRange) {
   EXPECT_EQ(biased(5, kNan), "logit_bias: the value of token 5 is not a number; give one");
 }
 
-// Of each number: the defaults and both ends of its range are accepted, and what is just outside is refused by its name.
+// For each number: the defaults and both ends of its range are accepted, and what is just outside is refused by its name.
 TEST(SamplingParameters, HaveTheRangesOfTheirRows) {
   for (const SamplingKey& key : SamplingKeys()) {
     const auto complaint = [&](double value) {
