@@ -6,6 +6,7 @@ Contract: the functions are mkdocs' events, named in mkdocs.yml. Pages are read 
 import glob
 import json
 import os
+import re
 import sys
 
 from mkdocs.structure.files import File
@@ -59,6 +60,13 @@ def on_page_markdown(markdown, page, config, files):
     origin = _origins.get(page.file.src_path)
     text = github_markdown.pictures(markdown)
     return diagram.drawn(github_markdown.adapted(places.linked(origin, text) if origin else text))
+
+
+def on_post_page(output, page, config):
+    """Browsers break lines behind the dashes of a flag, and a flag that ends with its dashes is none."""
+    def kept(match):
+        return match.group() if match.group(1) else re.sub(r"(?<![\w-])--?\w+", r'<span class="flag">\g<0></span>', match.group())
+    return re.sub(r"(<pre\b.*?</pre>)|<code>[^<]*</code>", kept, output, flags=re.S)
 
 
 def on_post_build(config):
