@@ -77,4 +77,4 @@ def on_post_build(config):
     with open(glob.glob(os.path.join(site, "assets", "javascripts", "workers", "search.*.min.js"))[0], encoding="utf-8") as file:
         worker = file.read()
     with open(os.path.join(site, "search", "offline.js"), "w", encoding="utf-8") as file:
-        file.write(f"var __search = {{index: Promise.resolve({json.dumps(index)}), worker: URL.createObjectURL(new Blob([{json.dumps(worker)}]))}};\n")
+        file.write(f"Object.assign(__search, {{index: Promise.resolve({json.dumps(index)}), worker: URL.createObjectURL(new Blob([{json.dumps(worker)}]))}});\n")
