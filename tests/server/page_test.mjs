@@ -527,6 +527,24 @@ onPage('a narrow screen shows all without scrolling sideways', { viewport: { wid
   await image(page, 'narrow');
 });
 
+for (const width of [390, 1400]) {
+  onPage(`the state of a copy displaces nothing, ${width} wide`, { viewport: { width, height: 844 } }, async (page) => {
+    const place = async (id) => page.locator(id).boundingBox();
+    const before = [await place('h1'), await place('#theme'), await place('#model')];
+    const error = `memory: ${'5 MiB of 4 MiB are available; '.repeat(8)}`;
+    await page.route('**/v1/speculation', async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), copy: { state: 'refused', error } } });
+    });
+    await page.reload();
+    await page.waitForSelector('#copy:not([hidden])');
+    assert.deepEqual([await place('h1'), await place('#theme'), await place('#model')], before);
+    const model = await place('#model');
+    assert.ok((await place('#copy')).y >= model.y + model.height);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+  });
+}
+
 onPage('who wants less motion gets none', { reducedMotion: 'reduce' }, async (page) => {
   await page.route('**/completions', () => {}); // never answered
   await page.fill('#prompt', kPrompt);

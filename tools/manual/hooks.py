@@ -6,6 +6,7 @@ Contract: the functions are mkdocs' events, named in mkdocs.yml. Pages are read 
 import glob
 import json
 import os
+import re
 import sys
 
 from mkdocs.structure.files import File
@@ -61,6 +62,13 @@ def on_page_markdown(markdown, page, config, files):
     return diagram.drawn(github_markdown.adapted(places.linked(origin, text) if origin else text))
 
 
+def on_post_page(output, page, config):
+    """Browsers break lines behind the dashes of a flag, and a flag that ends with its dashes is none."""
+    def kept(match):
+        return match.group() if match.group(1) else re.sub(r"(?<![\w-])--?\w+", r'<span class="flag">\g<0></span>', match.group())
+    return re.sub(r"(<pre\b.*?</pre>)|<code>[^<]*</code>", kept, output, flags=re.S)
+
+
 def on_post_build(config):
     """search/offline.js: the search for pages that are opened from a folder (theme/main.html)."""
     site = config["site_dir"]
@@ -69,4 +77,4 @@ def on_post_build(config):
     with open(glob.glob(os.path.join(site, "assets", "javascripts", "workers", "search.*.min.js"))[0], encoding="utf-8") as file:
         worker = file.read()
     with open(os.path.join(site, "search", "offline.js"), "w", encoding="utf-8") as file:
-        file.write(f"var __search = {{index: Promise.resolve({json.dumps(index)}), worker: URL.createObjectURL(new Blob([{json.dumps(worker)}]))}};\n")
+        file.write(f"Object.assign(__search, {{index: Promise.resolve({json.dumps(index)}), worker: URL.createObjectURL(new Blob([{json.dumps(worker)}]))}});\n")

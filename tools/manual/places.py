@@ -2,7 +2,8 @@
 """Where the files of the repository are in the site, and links between them.
 
 Contract: paths are relative to the root of the repository, or to that of the site, with slashes. A page of the site is a Markdown file. `linked`
-changes the links of a page so that each leads to the same file in the site; what the site does not have becomes text without a link.
+changes the links of a page so that each leads to the same file in the site; what the site does not have becomes text without a link, and a page that is
+named by its file is named by its heading.
 """
 import os
 import posixpath
@@ -48,6 +49,12 @@ def links(page, text):
     return [file[0] for file in (target(page, link) for link in found) if file]
 
 
+def title(path):
+    """What the heading of a page says, up to its colon."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.readline().lstrip("# ").strip().partition(": ")[0]
+
+
 def linked(page, text):
     """The text of a page of the repository, with links as they are in the site."""
     folder = posixpath.dirname(place(page))
@@ -59,6 +66,7 @@ def linked(page, text):
         to = place(found[0])
         if to is None:
             return match.group(3)
-        return f"{match.group(2)}[{match.group(3)}]({posixpath.relpath(to, folder or '.')}{'#' + found[1] if found[1] else ''})"
+        words = title(found[0]) if found[0].endswith(".md") and posixpath.join(".", found[0]).endswith("/" + match.group(3)) else match.group(3)
+        return f"{match.group(2)}[{words}]({posixpath.relpath(to, folder or '.')}{'#' + found[1] if found[1] else ''})"
 
     return outside_fences(text, lambda part: LINK.sub(change, part))
