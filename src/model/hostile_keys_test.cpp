@@ -25,7 +25,7 @@ using Values = std::vector<MetadataValue>;
 using Keys = std::map<std::string, std::set<std::string>>;  // the functions that read each key
 
 std::string TextOf(const std::filesystem::path& path) {
-  std::ifstream in(path);
+  std::ifstream in(path, std::ios::binary);
   return {(std::istreambuf_iterator<char>(in)), {}};
 }
 

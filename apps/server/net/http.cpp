@@ -136,9 +136,8 @@ class HttpServer::Impl {
     if (shared_.stop_end || std::exchange(at_door_, true)) return;
     acceptor_.async_wait(tcp::acceptor::wait_read, [this](error_code error) {
       at_door_ = false;
-      if (error == asio::error::operation_aborted || shared_.stop_end) return;
-      // Windows cannot wait for a listener; the clock then looks at it.
-      if (Admit() && !error) AwaitGuests();
+      if (error || shared_.stop_end) return;
+      if (Admit()) AwaitGuests();
       LookAtClocksLater();
     });
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/files/file_name.h"
 #include "base/files/input_file.h"
 #include "base/files/mapped_file.h"
 #include "base/files/output_file.h"
@@ -186,6 +187,11 @@ TEST(WindowsMachine, KnowsItsStack) {
 TEST(WindowsMachine, RoundsAFusedProductOnce) {
   const volatile float x = 0x1.000002p-24f, y = 0x1.fffffcp-1f, z = 0x1.000002p0f;
   EXPECT_EQ(std::fma(x, y, z), z);
+}
+
+TEST(WindowsNames, FollowEachKindOfSeparator) {
+  for (const std::string folder : {"", "a/", "a\\", "a/b\\", "a\\b/", "C:"})
+    EXPECT_EQ(NameStart(folder + "name"), folder.size()) << folder;
 }
 
 TEST(WindowsMachine, KnowsItsProgram) {

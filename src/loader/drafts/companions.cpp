@@ -109,7 +109,7 @@ class CompanionSearch {
     if (companions.paths.size() == kMostCandidates)
       return Note(path, fmt::format("{} others are looked at already", kMostCandidates));
     seen_.push_back(real);
-    companions.paths.push_back(path.string());
+    companions.paths.push_back(path.generic_string());
   }
 
   void Note(const fs::path& path, const std::string& why) {

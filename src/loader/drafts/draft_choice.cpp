@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/files/file_name.h"
 #include "loader/drafts/companions.h"
 #include "loader/memory_plan.h"
 
@@ -16,7 +17,7 @@ namespace {
 constexpr std::size_t kLeastRatio = 2;  // of the target's bytes to the draft's
 
 std::string NameOf(const std::string& path) {
-  return Shown(path.substr(path.rfind('/') + 1));
+  return Shown(path.substr(NameStart(path)));
 }
 
 // The drafters' order; of one drafter the target's own head, then the smaller file, then the name.

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/comma_list.h"
+#include "base/files/file_name.h"
 #include "base/files/text_file.h"
 #include "draft/methods.h"
 #include "loader/drafts/companions.h"
@@ -79,7 +80,7 @@ bool ConcernsTheFile(ErrorCode code) {
 
 // Without folder and .gguf, and without commas, which separate the names of methods.
 std::string FileName(const std::string& path) {
-  std::string name = path.substr(path.rfind('/') + 1);
+  std::string name = path.substr(NameStart(path));
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
   std::replace(name.begin(), name.end(), ',', '_');
   return name;
