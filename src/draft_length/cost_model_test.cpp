@@ -155,9 +155,9 @@ TEST(CostModel, EarlyRejectionsDoNotSilenceAHead) {
   }
 }
 
-// Costs of the bundled model with its EAGLE head beside other programs: the first rounds with drafts take
-// a fifth longer, because nothing lies in the caches, and drafts gain little. The share of 300 rounds that
-// draft, over 60 texts.
+// Costs of the bundled model with its EAGLE head (AVX-512): the first rounds with drafts take a fifth
+// longer, because nothing lies in the caches, and drafts gain little. What counts is how many of 300
+// rounds draft, in the mean of 60 texts.
 TEST(CostModel, AHeadThatGainsLittleIsLookedAtForLong) {
   int drafted = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {

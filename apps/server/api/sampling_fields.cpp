@@ -23,10 +23,9 @@ JsonFields::Names NamesOf(const SamplingKey& key) {
 // repetition_penalty counts the whole text, as in vLLM and transformers; llama.cpp's name for it
 // counts the last tokens.
 void ReadNumbers(JsonFields& fields, SamplingParameters& s) {
+  if (fields.Has("repeat_penalty") && !fields.Has("repetition_penalty"))
+    s.repetition_window = kRepeatWindow;
   for (const SamplingKey& key : SamplingKeys()) {
-    if (key.name == "repetition_window" && fields.Has("repeat_penalty") &&
-        !fields.Has("repetition_penalty"))
-      s.repetition_window = kRepeatWindow;
     const auto [least, most] = key.field_range();
     key.Visit(s, [&](auto& number) {
       if constexpr (std::is_same_v<decltype(number), int&>)

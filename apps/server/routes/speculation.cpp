@@ -34,10 +34,9 @@ extern const Route kSpeculationRoute = {
     .about =
         "what drafts, and how; `choices`: the `methods`, `strategies` and `controllers` of this "
         "server with what they do, of which a request may choose the first two; `draft_models`: "
-        "the models and heads that draft, by the names that requests and statistics use; `copy`: "
-        "the "
-        "copy of the model that drafts, `waiting` for its turn, in the `making` (`made_bytes` of "
-        "`bytes`), `ready`, or `refused` with the reason in `error`; counts of "
+        "the models and heads that draft, by the names that requests and statistics use; "
+        "`copy`: the copy of the model that drafts, `waiting` for its turn, in the `making` "
+        "(`made_bytes` of `bytes`), `ready`, or `refused` with the reason in `error`; counts of "
         "all requests since the start, together and by drafter; the last minute's speed-up; "
         "`verify_us`: what a pass costs by its rows, when the last request ended",
     .handle = Speculation,
