@@ -113,6 +113,7 @@ class World {
       for (Plan& plan : plans) plan.k = fixed_;
     }
     if (s_.bursts && burst_ == 0 && Uniform() < 0.01) burst_ = 16;
+    if (round == 0) burst_ = s_.slow_start;
     int drafts = 0;
     for (const Plan& plan : plans) drafts += plan.k;
     cold_ = drafts > 0 && n_drafted_++ < 12 ? 1 + s_.cold : 1;
@@ -245,6 +246,18 @@ std::vector<Scenario> Scenarios() {
                        .cold = 0.2,
                        .request_tokens = 128,
                        .engine_rounds = rounds});
+  for (const double accepted : {0.1, 0.5, 0.65, 0.77, 0.85})
+    for (const int rounds : {0, 1000})
+      all.push_back({.name = fmt::format("head, slow start{}", rounds > 0 ? ", texts" : ""),
+                     .pass_us = 175,
+                     .row = 0.11,
+                     .draft = 0.42,
+                     .accepted = accepted,
+                     .prompt = 27,
+                     .slow_start = 40,
+                     .cold = 0.2,
+                     .request_tokens = 128,
+                     .engine_rounds = rounds});
   for (const double row : {0.05, 0.2})
     for (const double draft : {0.0, 0.1}) {
       all.push_back({.name = "chapters",

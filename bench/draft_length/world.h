@@ -48,6 +48,8 @@ struct Scenario {
   bool slow_minutes = false;  // 1,000 passes of each 4,000 take 1.7 times as long
   // Now and then, for 16 rounds, each draft and each pass takes once to twice its time by chance.
   bool bursts = false;
+  // The same for so many rounds of an engine's start.
+  int slow_start = 0;
   // The first 12 rounds with drafts take so much longer than later ones, because nothing lies in the
   // processor's caches.
   double cold = 0;

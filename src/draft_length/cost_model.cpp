@@ -216,26 +216,40 @@ bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) 
          kReviewShare * unread_us_[static_cast<std::size_t>(offer.drafter)];
 }
 
-// A few early rejections say little, and a model or head that is left alone becomes expensive: it must
+// A few early rejections say little, and a drafter that is left alone becomes expensive: it must
 // read all that it missed, the whole prompt at first. So its first rounds are made as long as drafts
-// would pay if the next few were accepted, and it reads no longer than a few passes take. Lookups read
-// nothing, and are looked at for fewer rounds.
+// would pay if the next few were accepted, and it reads no longer than a few passes take.
 bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   const Looks& looks = looks_[Slot(offer.drafter, offer.evidence)];
   const double hoped = (looks.accepted + kHopedLooks) / (looks.n + kHopedLooks),
                passes =
                    std::clamp(kLookPasses * state.rounds_left / kCatchUpRounds, 1.0, kLookPasses);
-  return looks.n < (offer.made ? kFirstLooks : kFirstLooksOfModels) &&
+  return looks.n < kFirstLooks &&
          (offer.made || costs_.CatchUpUs(offer.drafter, offer.missing) <
                             passes * costs_.PassUs(pass.n_decoding, pass.context)) &&
          PaysWith(hoped, pass, state, offer);
+}
+
+// Whether a model's shortest drafts bring nearly what plain decoding does, and what they are expected to
+// lose, all that the model reads for them included, lies within a share of all time. Counts the loss.
+bool CostModel::NearlyPays(const Pass& pass, const State& state, const Offer& offer) noexcept {
+  if (offer.made || pass.n_decoding > 1) return false;
+  const int rows = 1 + state.least;
+  const double tokens = std::accumulate(state.s, state.s + state.least, 1.0),
+               plain = Rate(pass, 1, 0, 0),
+               drafted = Rate(pass, tokens, state.least, DraftUs(state, offer, state.least)),
+               us = costs_.PassUs(rows, pass.context) + ProbeUs(state, offer) + costs_.RestUs(),
+               loss_us = us - tokens / plain;
+  if (drafted < (1 - kNear) * plain || lost_us_ + loss_us > kNearShare * total_us_) return false;
+  lost_us_ = std::max(0.0, lost_us_ + loss_us);
+  return true;
 }
 
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
   if (state.s[0] == 0 || MostOf(pass, state, offer) == 0) return;
-  if (IsNew(pass, state, offer)) {
+  if (IsNew(pass, state, offer) || NearlyPays(pass, state, offer)) {
     state.looking = true;
     plan.k = state.least;
     return;
@@ -408,7 +422,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   // rejected.
   state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
   shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
-  if (Looks& looks = looks_[slot]; looks.n < kFirstLooksOfModels)
+  if (Looks& looks = looks_[slot]; looks.n < kFirstLooks)
     ++looks.n, looks.accepted += round.accepted > 0;
   if (round.other >= 0) {
     const std::size_t other = Slot(round.other, round.evidence);

@@ -16,6 +16,10 @@
 // time, and there are none where even perfect drafts would not pay. In most plain rounds nothing is
 // even planned. A portfolio probes a drafter that it does not use in the same way.
 //
+// A model or head that drafts nothing for a while must read all that it missed before it drafts again,
+// which soon costs more than a probe may. So where it nearly pays it goes on with the shortest drafts,
+// as long as what it loses stays within a hundredth of the time.
+//
 // A cost that was read in a bad moment rules out drafts that would pay, and what is ruled out is not
 // read again by itself. So where longer drafts would pay if passes cost no more than they must, they
 // are tried now and then, within half a hundredth of the time.
@@ -88,6 +92,7 @@ class CostModel final : public Controller {
   bool PaysWith(double acceptance, const Pass& pass, const State& state,
                 const Offer& offer) const noexcept;
   bool IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  bool NearlyPays(const Pass& pass, const State& state, const Offer& offer) noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
@@ -105,6 +110,7 @@ class CostModel final : public Controller {
   double total_us_ = 0, probe_us_ = 0;  // of all requests
   std::vector<double> unread_us_;       // [drafters]: decoding time since they were last timed
   std::vector<Looks> looks_;            // [drafters, evidence]
+  double lost_us_ = 0;                  // by drafts that nearly paid
   double untried_us_ = 0;               // since longer drafts were last tried
   int untried_rounds_ = 0;
   Referee referee_;
