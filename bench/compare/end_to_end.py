@@ -4,13 +4,14 @@
 
   end_to_end.py --foretoken build/release/foretoken --llama "PREFIX" --seen-as FOLDER -m TARGET.gguf -md DRAFT.gguf
                 [--prompts FILE.jsonl] [-n 128] [-k 7] [--repeats 5] [--threads 2] [--ctx-size 2048]
-                [--spec-type mtp] [--acceptance-length L] [--json FILE]
+                [--spec-type mtp|self] [--acceptance-length L] [--json FILE]
 
 PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); FOLDER is where that program sees the models' folder. Each repeat
 runs `foretoken bench --repeats 1`, then a llama-server without a draft, then one with it; every text is greedy and has N tokens. Rates are
 of decoding alone, sums over the prompts; the table shows medians (least-most) of the repeats, and ratios of medians.
 
---spec-type mtp drafts with the MTP head of the target's file in both programs.
+--spec-type mtp drafts with the MTP head of the target's file in both programs. With --spec-type self foretoken drafts with a copy of the target that it
+makes itself, and only llama-server gets -md: such a copy as a file, by llama-quantize.
 
 --acceptance-length L lets both programs accept drafts at random, so that a round of K drafts gives L tokens on average, the target's own
 token included (llama-server --spec-synth-len L, foretoken --synthetic-acceptance-rate (L - 1) / K). It is for models with random weights,
@@ -62,7 +63,7 @@ def foretoken_once(args):
     command = [args.foretoken, "bench", "--json", "-m", args.model, "--prompts", args.prompts, "-n", str(args.n), "--ignore-eos",
                "--repeats", "1", "--rows", "1", "--contexts", "0", "-t", str(args.threads), "-c", str(args.ctx_size), "--temp", "0",
                "--num-speculative-tokens", str(args.k)]
-    if args.draft:
+    if args.draft and args.spec_type != "self":
         command += ["-md", args.draft]
     if args.spec_type:
         command += ["--spec-type", args.spec_type]
@@ -170,7 +171,7 @@ def parse():
     parser.add_argument("--seen-as", required=True, metavar="FOLDER")
     parser.add_argument("-m", "--model", required=True)
     parser.add_argument("-md", "--draft", help="default: none, and n-gram lookup in both programs")
-    parser.add_argument("--spec-type", choices=["mtp"], help="default: as foretoken takes the files")
+    parser.add_argument("--spec-type", choices=["mtp", "self"], help="default: as foretoken takes the files")
     parser.add_argument("--llama-spec-type", help="default: draft-simple, ngram-simple without a draft, draft-mtp with --spec-type mtp")
     parser.add_argument("--prompts", help="JSON lines with `prompt` or `turns`")
     parser.add_argument("-n", type=int, default=128)
