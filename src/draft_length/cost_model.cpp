@@ -231,8 +231,10 @@ bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) 
 }
 
 // Whether a model's shortest drafts bring nearly what plain decoding does, and what they are expected to
-// lose, all that the model reads for them included, lies within a share of all time. Counts the loss.
-bool CostModel::NearlyPays(const Pass& pass, const State& state, const Offer& offer) noexcept {
+// lose, all that the model reads for them included, lies within a share of all time together with what
+// such drafts lost.
+bool CostModel::NearlyPays(const Pass& pass, const State& state,
+                           const Offer& offer) const noexcept {
   if (offer.made || pass.n_decoding > 1) return false;
   const int rows = 1 + state.least;
   const double tokens = std::accumulate(state.s, state.s + state.least, 1.0),
@@ -240,17 +242,17 @@ bool CostModel::NearlyPays(const Pass& pass, const State& state, const Offer& of
                drafted = Rate(pass, tokens, state.least, DraftUs(state, offer, state.least)),
                us = costs_.PassUs(rows, pass.context) + ProbeUs(state, offer) + costs_.RestUs(),
                loss_us = us - tokens / plain;
-  if (drafted < (1 - kNear) * plain || lost_us_ + loss_us > kNearShare * total_us_) return false;
-  lost_us_ = std::max(0.0, lost_us_ + loss_us);
-  return true;
+  return drafted >= (1 - kNear) * plain && lost_us_ + loss_us <= kNearShare * total_us_;
 }
 
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
   if (state.s[0] == 0 || MostOf(pass, state, offer) == 0) return;
-  if (IsNew(pass, state, offer) || NearlyPays(pass, state, offer)) {
+  const bool is_new = IsNew(pass, state, offer);
+  if (is_new || NearlyPays(pass, state, offer)) {
     state.looking = true;
+    state.hoped_tokens = is_new ? 0 : std::accumulate(state.s, state.s + state.least, 1.0);
     plan.k = state.least;
     return;
   }
@@ -434,7 +436,13 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
     untried_us_ = 0;
     return;
   }
-  if (state.looking) return;
+  if (state.looking) {
+    // By its time, and by the tokens that were expected: those that came are chance.
+    const double plain_us = costs_.PassUs(1, round.context) + costs_.RestUs();
+    if (state.hoped_tokens > 0)
+      lost_us_ = std::max(0.0, lost_us_ + round.us - state.hoped_tokens * plain_us);
+    return;
+  }
   if (!state.probing) {
     state.interval = kFirstInterval;
     return;

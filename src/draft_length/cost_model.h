@@ -56,6 +56,7 @@ class CostModel final : public Controller {
     int idle_rounds = 0, interval = 0;  // rounds without drafts; rounds before the next probe
     int asleep = 0;                     // rounds in which nothing is planned
     bool probing = false, trying = false, looking = false;
+    double hoped_tokens = 0;  // of a round whose drafts nearly pay; 0: it is another one
     int rounds_on_one = 0,
         patience = 0;      // rounds with one drafter; before another is probed
     double best_rate = 0;  // of the present offer
@@ -92,7 +93,7 @@ class CostModel final : public Controller {
   bool PaysWith(double acceptance, const Pass& pass, const State& state,
                 const Offer& offer) const noexcept;
   bool IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept;
-  bool NearlyPays(const Pass& pass, const State& state, const Offer& offer) noexcept;
+  bool NearlyPays(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
