@@ -484,7 +484,8 @@ Status CheckDraftOptions(const EngineOptions& options) {
     return Fail(
         ErrorCode::kInvalidArgument,
         "self_draft: own: with its own weights a draft costs the model what a token costs; give "
-        "draft_window, with which it reads less of a long text, or types of fewer bits");
+        "SpeculativeOptions::draft_window, with which it reads less of a long text, or types of "
+        "fewer bits");
   for (const DrafterInfo* const drafter : AllDrafters())
     if (drafter->copies_target && options.speculative.self_draft == kNoCopy &&
         UsesMethod(options.speculative.method, drafter->name))
