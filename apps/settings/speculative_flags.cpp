@@ -92,12 +92,17 @@ std::vector<Row> MethodRows() {
        {"--draft-vocabulary-sample"},
        "PATH",
        "a text that shows which tokens are frequent; default: the vocabulary's own order"},
+      {"draft_window",
+       {"--draft-window"},
+       "N",
+       "drafters with a network see the first block of 32 positions and the last N alone; 0: all; "
+       "default 0"},
       {"self_draft",
        {"--self-draft"},
        "TYPE[,TYPE]",
        "the number types of the copy that self drafts with, of its layers and its output head; "
-       "off: "
-       "no copy is made unasked; "
+       "own: "
+       "the model's own, for --draft-window; off: no copy is made unasked; "
        "default: Q2_K, Q3_K or Q4_K, by what was measured of such copies; else Q2_K"},
   };
 }

@@ -93,11 +93,17 @@ struct SpeculativeOptions {
   // without it single ASCII characters come first, then the vocabulary's own order.
   std::optional<int> draft_vocabulary = {};
   std::string draft_vocabulary_sample = {};
+  // Draft models, heads and "self" see the last so many positions of a text, the few before them in their
+  // block of 32, and the first block, wherever their layers see more: a draft in a long text then costs
+  // what it costs in a short one. Which tokens are drafted depends on it, the text does not. A draft model
+  // or head reads its prompts so, too. 0: they see all.
+  int draft_window = 0;
   // The number types of the copy that "self" drafts with, for its layers and its output head:
   // "Q2_K,Q4_K", or one name for both. A matrix that would not become smaller stays as it is. Empty:
   // Q2_K, Q3_K or Q4_K, whichever promises most by what was measured of copies of this model, else Q2_K.
   // Without a method, a model that nothing drafts for gets such a copy while the engine works: if the types
   // are named, or if there is memory for it and drafts of such a copy are likely to pay. "off": it gets none.
+  // "own": the type of the model's own matrices, which take no memory; alone it needs `draft_window`.
   std::string self_draft = {};
   // For benchmarks only, in [0, 1]: this share of the drafted tokens is accepted at random,
   // whatever they are and however many a round has. It overrides the strategy, and the text is not

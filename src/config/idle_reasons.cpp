@@ -65,7 +65,7 @@ std::string IdleDraftModels(const Options&, const Use& use) {
   return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
 }
 
-std::string IdleReducedOutput(const Options&, const Use& use) {
+std::string IdleForNetworks(const Options&, const Use& use) {
   std::vector<std::string_view> readers;
   for (const DrafterInfo* const drafter : AllDrafters())
     if (drafter->reads_file || drafter->copies_target) readers.push_back(drafter->name);

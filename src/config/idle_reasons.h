@@ -17,7 +17,7 @@ using Use = SpeculativeUse;
 
 std::string WhereDrafted(const Options& options, const Use& use);
 std::string IdleDraftModels(const Options& options, const Use& use);
-std::string IdleReducedOutput(const Options& options, const Use& use);
+std::string IdleForNetworks(const Options& options, const Use& use);
 std::string IdleCopy(const Options& options, const Use& use);
 std::string ForCostModels(const Options& options, const Use& use);
 std::string IdleMethod(const Options& options, const Use& use);

@@ -41,6 +41,7 @@ struct AttentionShape {
   float soft_cap = 0;
   bool sinks = false;
   int values_in_keys = 0;
+  int skipped_blocks = 0;
 
   bool Fits() const {
     return (head_dim % 32 == 0 && values_in_keys % 32 == 0) ||
@@ -111,6 +112,7 @@ class Problem {
     args.head_dim = shape_.head_dim;
     args.scale = Scale();
     args.window = shape_.window;
+    args.skipped_blocks = shape_.skipped_blocks;
     args.soft_cap = shape_.soft_cap;
     args.sinks = shape_.sinks ? sinks.data() : nullptr;
     args.row_len = shape_.row_len.data() + first;
@@ -367,6 +369,41 @@ TEST(Attention, NeverLooksAtWhatLiesBeforeTheWindow) {
       EXPECT_TRUE(SameBits(spoilt.Run(KernelsFor(isa)), problem.Run(KernelsFor(isa)))) << Name(isa);
     }
   }
+}
+
+// As if the other blocks were all, and these followed each other.
+void ExpectTheSameWithoutSkippedBlocks(const AttentionShape& shape) {
+  const int skipped = shape.skipped_blocks;
+  AttentionShape others = shape;
+  others.skipped_blocks = 0;
+  for (int& length : others.row_len) length -= skipped * kKvBlock;
+  Problem problem(shape), same(others);
+  for (int i = 0; i < others.n_positions(); ++i) {
+    const int from = (i < kKvBlock ? i : i + skipped * kKvBlock) * shape.head_dim;
+    same.Store(i, problem.keys.data() + from, problem.values.data() + from);
+  }
+  for (int block = 1; block <= skipped; ++block) problem.ForgetBlock(block);
+  const auto expected = same.Run(Scalar());
+  for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
+  EXPECT_TRUE(SameBits(problem.Run(Scalar()), expected)) << shape.Text();
+  for (const Kernels* kernels : AttentionTables())
+    EXPECT_TRUE(SameBits(problem.Run(*kernels), expected)) << kernels->isa << " " << shape.Text();
+}
+
+TEST(Attention, SeesTheFirstBlockAndThoseBehindTheSkippedOnes) {
+  for (const int skipped : {1, 2, 5})
+    for (const KvType type : kAttendedTypes)
+      for (const int n_group : {1, 4}) {
+        const int least = (1 + skipped) * kKvBlock;
+        AttentionShape shape{type, type, 64, n_group, {}};
+        for (const int length : {1, 31, 32, 33, 64, 100}) shape.row_len.push_back(least + length);
+        shape.skipped_blocks = skipped;
+        ExpectTheSameWithoutSkippedBlocks(shape);
+        shape.sinks = true, shape.soft_cap = 1.5f;
+        ExpectTheSameWithoutSkippedBlocks(shape);
+        shape.sinks = false, shape.soft_cap = 0, shape.values_in_keys = 32;
+        ExpectTheSameWithoutSkippedBlocks(shape);
+      }
 }
 
 constexpr std::pair<int, int> kLatentShapes[] = {

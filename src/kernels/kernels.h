@@ -108,8 +108,9 @@ struct MatmulArgs {
 // One head of keys and values (a "KV head") against the rows of one sequence. Query g of row r lies
 // at q + r * q_stride + g * head_dim; its result goes to out + r * out_stride + g * head_dim. Row r
 // sees positions [first, row_len[r]), where first is 0, or with a window (window > 0)
-// max(0, row_len[r] - window). Queries may be grouped in any way. Each query goes in order over the
-// cache blocks of 32 positions in which it sees one. m starts at -inf, l and acc at 0; where there
+// max(0, row_len[r] - window). Where blocks are skipped (skipped_blocks > 0), it sees of these only the
+// first block and those from block 1 + skipped_blocks on. Queries may be grouped in any way. Each query
+// goes in order over the cache blocks of 32 positions in which it sees one. m starts at -inf, l and acc at 0; where there
 // are sinks, m starts at sinks[g] and l at 1:
 //   s[j] = scale * dot_j, dot_j: acc = 0; for d ascending: acc = fma(q[d], k[d][j], acc)
 //          keys of q8_0: the query is quantised as by `quantize`, to xq and xd;
@@ -145,6 +146,7 @@ struct AttentionArgs {
   float soft_cap;               // 0: scores are not capped
   const float* sinks;           // [n_group]; null: there are none
   int window;                   // 0: all positions before a row's end are visible
+  int skipped_blocks = 0;       // > 0 only if window is 0; each row_len > 32 * (1 + skipped_blocks)
   int values_in_keys = 0;       // 0: values lie apart; else a multiple as head_dim, at most that
   const std::int32_t* row_len;  // [n_rows], each >= 1, ascending
   const std::int32_t* blocks;   // block ids of the sequence, in order of position
@@ -155,6 +157,14 @@ struct AttentionArgs {
   tensor::KvType k_type, v_type;
   float* scratch;  // AttentionScratchFloats(head_dim) floats of the calling thread
 };
+// How many positions of the blocks that it sees end before a row's end.
+inline int SeenLength(const AttentionArgs& args, int row) noexcept {
+  return args.row_len[row] - args.skipped_blocks * tensor::kKvBlock;
+}
+// The number of the block that holds the positions from 32 * block on of those that a row sees.
+inline std::int32_t SeenBlock(const AttentionArgs& args, int block) noexcept {
+  return args.blocks[block == 0 ? 0 : block + args.skipped_blocks];
+}
 // Queries that one call works on at a time. For each of them the scratch buffer holds an accumulator,
 // 32 weights and, where keys or values are integers, the query and the weights in integers.
 inline constexpr int kAttentionQueries = 32;

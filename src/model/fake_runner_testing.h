@@ -62,6 +62,7 @@ class FakeRunner final : public Runner {
     FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
     FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
     ++n_passes_, n_rows_ += pass.n_rows();
+    window = pass.window;
     if (spends_time) spends_time(n_passes_);
     int next = 0;
     for (const kv::Segment& segment : pass.segments) {
@@ -124,6 +125,7 @@ class FakeRunner final : public Runner {
   int n_chosen() const { return n_chosen_; }       // rows of all passes that chose their token
   std::int64_t n_rows() const { return n_rows_; }  // of all passes
 
+  int window = 0;                                 // of the last pass
   std::function<void(int n_passes)> spends_time;  // called by a pass; passes so far, with this one
 
  private:

@@ -2,6 +2,7 @@
 // model/pass.h: one pass of a network as a value, and what the pass gives.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "foretoken/stats.h"
 #include "kernels/choice.h"
 #include "kv/segment.h"
+#include "tensor/block_layout.h"
 
 namespace foretoken::model {
 
@@ -42,8 +44,20 @@ struct Pass {
   bool reduced = false;
   // The result has the states of all rows. REQUIRES: the network is no head.
   bool wants_states = false;
+  // A row sees the last so many positions, what is before them in their first block, and the first
+  // block of all; in a layer with a window the last so many alone. 0: a row sees all that its layers see.
+  int window = 0;
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
+  // Blocks behind the first one that a row does not see which would see so many positions without the
+  // window.
+  int SkippedBlocks(int n_positions) const noexcept {
+    return window == 0 ? 0 : std::max(0, (n_positions - window) / tensor::kKvBlock - 1);
+  }
+  // In a layer with this window, or without one (0).
+  int WindowOf(int layer_window) const noexcept {
+    return window == 0 ? layer_window : std::min(layer_window, window);
+  }
   kernels::ChoiceRule RuleOf(std::size_t logit_row) const {
     return choices.empty() ? kernels::ChoiceRule::kNone : choices[logit_row].rule;
   }

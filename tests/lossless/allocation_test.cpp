@@ -75,6 +75,7 @@ class Allocations : public testing::TestWithParam<std::string> {
     const std::string folder = fixtures::TemporaryFolder();
     fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
     EngineOptions options{.speculative = {.method = method}, .threads = 1};
+    options.speculative.draft_window = 20;
     options.speculative.first_target = options.kv_cache = usual;
     if (method != "portfolio") options.speculative.controller = "fixed";  // drafts in every round
     if (method == "standalone")                                           // both are mixtures

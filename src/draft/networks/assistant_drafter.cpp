@@ -18,7 +18,8 @@ AssistantDrafter::AssistantDrafter(DrafterSettings settings, const DrafterSpec& 
       runner_(std::move(settings.runner)),
       target_(*settings.target_cache),
       width_(settings.head->target_dim),
-      max_positions_(settings.tables.max_positions) {
+      max_positions_(settings.tables.max_positions),
+      window_(settings.options.draft_window) {
   const auto n = static_cast<std::size_t>(settings.tables.n_sequences),
              width = static_cast<std::size_t>(width_);
   sequences_.reserve(n);
@@ -86,7 +87,8 @@ bool AssistantDrafter::DraftNext() noexcept {
                         .segments = segments_,
                         .logit_rows = logit_rows_,
                         .features = features_.data(),
-                        .reduced = uses_reduced()}));
+                        .reduced = uses_reduced(),
+                        .window = window_}));
   ++work_.forwards;
   return true;
 }

@@ -62,6 +62,7 @@ class AssistantDrafter final : public ReducibleDrafter {
   std::unique_ptr<model::Runner> runner_;
   const kv::BlockTables& target_;
   const int width_, max_positions_;
+  const int window_;  // of its passes (model/pass.h)
   std::vector<Sequence> sequences_;
   // The pass that is being built; the constructor reserves the memory.
   AlignedBuffer<float> features_;  // [sequences, width]

@@ -24,7 +24,7 @@ Result<std::unique_ptr<Drafter>> MakeBlockDrafter(DrafterSettings settings) {
   const int k = settings.options.num_speculative_tokens.value_or(0);
   return std::make_unique<BlockDrafter>(std::move(settings.runner), *settings.head, settings.tables,
                                         settings.shared, k > 0 ? k : settings.max_draft,
-                                        *settings.kernels);
+                                        *settings.kernels, settings.options.draft_window);
 }
 
 bool AllFinite(const float* x, int n) {
@@ -47,13 +47,14 @@ extern const DrafterSpec kDflashSpec = {
 
 BlockDrafter::BlockDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                            const kv::TablesShape& tables, const SharedTokens& shared, int most,
-                           const kernels::Kernels& kernels)
+                           const kernels::Kernels& kernels, int window)
     : ReducibleDrafter(kDflashSpec, shared, runner->info()),
       runner_(std::move(runner)),
       cache_(tables),
       config_(config),
       first_row_(config.drafts_first_row ? 0 : 1),
       rows_(std::min({config.block_size, most + first_row_, kMaxDraft + first_row_})),
+      window_(window),
       columns_(runner_->info().vocabulary) {
   const int width = config_.features_width();
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
@@ -192,7 +193,8 @@ void BlockDrafter::DraftBlocks() noexcept {
   const model::PassResult& result = runner_->Run({.tokens = tokens_,
                                                   .segments = segments_,
                                                   .logit_rows = logit_rows_,
-                                                  .reduced = uses_reduced()});
+                                                  .reduced = uses_reduced(),
+                                                  .window = window_});
   ++work_.forwards;
   if (Transits())
     DrawAfterTransitions(result);

@@ -48,10 +48,11 @@ class BlockDrafter final : public ReducibleDrafter {
   // runner: runs the drafter that `config` describes; its max_rows is at least the target's, and so
   // many whole blocks fit a pass, with logits of all their rows, as there are sequences in `tables`,
   // which have as many blocks of the cache as the runner. shared: tokens that may be drafted. most:
-  // drafts of a block, if the configuration allows as many.
+  // drafts of a block, if the configuration allows as many. window: of the blocks' passes
+  // (model/pass.h).
   BlockDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                const kv::TablesShape& tables, const SharedTokens& shared, int most,
-               const kernels::Kernels& kernels);
+               const kernels::Kernels& kernels, int window = 0);
 
   bool ReportsLogits() const override { return true; }
   model::FeatureRequest Needs() const override { return {.layers = config_.feature_layers}; }
@@ -103,6 +104,7 @@ class BlockDrafter final : public ReducibleDrafter {
   const model::HeadConfig config_;
   const int first_row_;  // of a block that gives a draft
   const int rows_;       // of a block
+  const int window_;
   std::vector<Sequence> sequences_;
   // The pass that is being built; the constructor reserves the memory.
   AlignedBuffer<float> features_;  // [max_rows, features_width]

@@ -23,7 +23,8 @@ constexpr std::array kStandaloneFiles = {model::DraftFile::kModel,
 
 Result<std::unique_ptr<Drafter>> MakeDraftModel(DrafterSettings settings) {
   return std::make_unique<DraftModel>(std::move(settings.runner), settings.tables, settings.shared,
-                                      settings.max_draft, *settings.kernels, settings.kv_cache);
+                                      settings.max_draft, *settings.kernels, settings.kv_cache,
+                                      settings.options.draft_window);
 }
 
 }  // namespace
@@ -39,11 +40,12 @@ extern const DrafterSpec kStandaloneSpec = {.info = {.name = "standalone",
 
 DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,
                        const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
-                       bool keeps_cache)
+                       bool keeps_cache, int window)
     : ListedDrafter(kStandaloneSpec),
       runner_(std::move(runner)),
       cache_(tables),
       keeps_cache_(keeps_cache),
+      window_(window),
       wide_(shared, runner_->info().output_tokens) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences);
   sequences_.reserve(n);
@@ -180,8 +182,8 @@ void DraftModel::Read(std::span<const Token> text) noexcept {
 
 const model::PassResult& DraftModel::Run() noexcept {
   kv::Transaction transaction(cache_, segments_);
-  const model::PassResult& result =
-      runner_->Run({.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_});
+  const model::PassResult& result = runner_->Run(
+      {.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_, .window = window_});
   transaction.Commit(kept_);
   ++work_.forwards;
   return result;

@@ -31,10 +31,10 @@ class DraftModel final : public ListedDrafter {
   // runner: the draft model; its max_logit_rows is at least the number of sequences in `tables`,
   // which have as many blocks as the runner. shared: tokens that may be drafted. max_draft: tokens
   // of one proposal at most. keeps_cache: if false, each proposal computes the keys and values of
-  // its texts again, except while it reads a long prompt in parts.
+  // its texts again, except while it reads a long prompt in parts. window: of its passes (model/pass.h).
   DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,
              const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
-             bool keeps_cache = true);
+             bool keeps_cache = true, int window = 0);
 
   bool ReportsLogits() const override { return true; }
   void Begin(const SequenceStart& start) override;
@@ -64,6 +64,7 @@ class DraftModel final : public ListedDrafter {
   std::unique_ptr<model::Runner> runner_;
   kv::BlockTables cache_;
   const bool keeps_cache_;
+  const int window_;
   WideLogits wide_;
   std::vector<Sequence> sequences_;
   // The pass that is being built; the constructor reserves the memory.

@@ -66,11 +66,15 @@ class HeadBench {
     std::string target, head;  // files; the target has kVocabulary tokens
     int positions = 128, max_rows = 24, window = 0;
     std::vector<Token> reduced = {};  // the tokens of the head's reduced output; empty: it has none
+    const kernels::Kernels* kernels = nullptr;  // null: this processor's best
   };
   explicit HeadBench(const Options& options)
       : target_file_(*formats::OpenCheckpoint(options.target)),
         head_file_(*formats::OpenCheckpoint(options.head)),
-        reduced_(options.reduced) {
+        reduced_(options.reduced),
+        kernels_(options.kernels != nullptr
+                     ? *options.kernels
+                     : kernels::KernelsFor(kernels::AvailableIsas().back())) {
     auto config = *model::ConfigFromMetadata(target_file_->metadata());
     config.vocabulary = kVocabulary;
     tables_ = {.n_sequences = kSequences,
@@ -222,7 +226,7 @@ class HeadBench {
 
   std::unique_ptr<formats::Checkpoint> target_file_, head_file_;
   const std::vector<Token> reduced_;
-  const kernels::Kernels& kernels_ = kernels::KernelsFor(kernels::AvailableIsas().back());
+  const kernels::Kernels& kernels_;
   ThreadPool pool_{1};
   kv::TablesShape tables_;
   model::RunnerOptions options_;

@@ -22,7 +22,8 @@ constexpr std::array kMtpFiles = {model::DraftFile::kMtpHead, model::DraftFile::
 
 Result<std::unique_ptr<Drafter>> MakeHeadDrafter(DrafterSettings settings) {
   return std::make_unique<HeadDrafter>(std::move(settings.runner), *settings.head, settings.tables,
-                                       settings.shared, settings.max_draft, *settings.kernels);
+                                       settings.shared, settings.max_draft, *settings.kernels,
+                                       settings.options.draft_window);
 }
 
 Result<std::unique_ptr<Drafter>> MakeMtp(DrafterSettings settings) {
@@ -55,14 +56,15 @@ extern const DrafterSpec kMtpSpec = {
 
 HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                          const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,
-                         const kernels::Kernels& kernels)
+                         const kernels::Kernels& kernels, int window)
     : ReducibleDrafter(config.kind == model::HeadKind::kEagle ? kEagleSpec : kMtpSpec, shared,
                        runner->info()),
       runner_(std::move(runner)),
       cache_(tables),
       config_(config),
       eagle_(config.kind == model::HeadKind::kEagle),
-      width_(config.features_width()) {
+      width_(config.features_width()),
+      window_(window) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
              rows = static_cast<std::size_t>(runner_->info().max_rows),
              dim = static_cast<std::size_t>(runner_->info().dim);
@@ -153,7 +155,8 @@ const model::PassResult& HeadDrafter::Run(bool own_features) noexcept {
                                                   .logit_rows = logit_rows_,
                                                   .features = features_.data(),
                                                   .own_features = own_features,
-                                                  .reduced = uses_reduced()});
+                                                  .reduced = uses_reduced(),
+                                                  .window = window_});
   transaction.Commit(kept_);
   ++work_.forwards;
   return result;

@@ -39,10 +39,10 @@ class HeadDrafter final : public ReducibleDrafter {
  public:
   // runner: runs the head that `config` describes; its max_rows is at least the target's, its
   // max_logit_rows at least the number of sequences in `tables`, which have as many blocks as the
-  // runner. shared: tokens that may be drafted.
+  // runner. shared: tokens that may be drafted. window: of its passes (model/pass.h).
   HeadDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
               const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,
-              const kernels::Kernels& kernels);
+              const kernels::Kernels& kernels, int window = 0);
 
   bool ReportsLogits() const override { return true; }
   model::FeatureRequest Needs() const override;
@@ -82,6 +82,7 @@ class HeadDrafter final : public ReducibleDrafter {
   const model::HeadConfig config_;
   const bool eagle_;
   const int width_;  // of a target's feature row
+  const int window_;
   std::vector<Sequence> sequences_;
   // The pass that is being built; the constructor reserves the memory.
   AlignedBuffer<float> features_;  // [max_rows, width] or [sequences, dim]

@@ -29,7 +29,8 @@ extern const DrafterSpec kSelfSpec = {
 SelfDrafter::SelfDrafter(DrafterSettings settings)
     : ReducibleDrafter(kSelfSpec, settings.shared, settings.runner->info()),
       runner_(std::move(settings.runner)),
-      target_(*settings.target_cache) {
+      target_(*settings.target_cache),
+      window_(settings.options.draft_window) {
   const auto n = static_cast<std::size_t>(target_.shape().n_sequences);
   chains_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -104,7 +105,8 @@ bool SelfDrafter::DraftNext(int step) noexcept {
   const model::PassResult& result = runner_->Run({.tokens = tokens_,
                                                   .segments = segments_,
                                                   .logit_rows = logit_rows_,
-                                                  .reduced = uses_reduced()});
+                                                  .reduced = uses_reduced(),
+                                                  .window = window_});
   ++work_.forwards;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Chain& chain = At(segments_[i].seq);

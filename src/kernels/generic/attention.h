@@ -361,17 +361,17 @@ inline void LookAhead(Tile& tile, int begin, int blocks = 1) {
   const AttentionArgs& args = *tile.args;
   const int ahead = begin + blocks * kSlots;
   const int next = ahead < tile.length[tile.n - 1] ? ahead : begin;
-  const std::ptrdiff_t distance = args.blocks[next / kSlots] - args.blocks[begin / kSlots];
+  const std::ptrdiff_t distance = SeenBlock(args, next / kSlots) - SeenBlock(args, begin / kSlots);
   tile.k_ahead = distance * static_cast<std::ptrdiff_t>(args.k_stride);
   tile.v_ahead = distance * static_cast<std::ptrdiff_t>(args.v_stride);
 }
 
 inline const std::byte* KeysOf(const AttentionArgs& args, int block) {
-  return args.k + args.blocks[block] * static_cast<std::ptrdiff_t>(args.k_stride);
+  return args.k + SeenBlock(args, block) * static_cast<std::ptrdiff_t>(args.k_stride);
 }
 inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
   if (args.values_in_keys > 0) return KeysOf(args, block);
-  return args.v + args.blocks[block] * static_cast<std::ptrdiff_t>(args.v_stride);
+  return args.v + SeenBlock(args, block) * static_cast<std::ptrdiff_t>(args.v_stride);
 }
 
 constexpr int kBlocksAhead = 2;
@@ -579,7 +579,7 @@ void Attention(const AttentionArgs& args) {
       const int row = (begin + i) / args.n_group, g = (begin + i) % args.n_group;
       tile.q[i] = args.q + row * args.q_stride + g * args.head_dim;
       tile.out[i] = args.out + row * args.out_stride + g * n_values;
-      tile.length[i] = args.row_len[row];
+      tile.length[i] = SeenLength(args, row);
       if (args.sinks != nullptr) tile.sink[i] = args.sinks[g];
     }
     if (args.k_type == tensor::KvType::kQ8_0) PackQueries<L>(tile);

@@ -180,11 +180,11 @@ void Attention(const AttentionArgs& args) {
       Running state;
       if (args.sinks != nullptr) state = {.max = args.sinks[g], .sum = 1.0f};
       for (int d = 0; d < ValuesOf(args); ++d) acc[d] = 0.0f;
-      const int length = args.row_len[row];
+      const int length = SeenLength(args, row);
       const int seen = args.window > 0 && length > args.window ? length - args.window : 0;
       for (int begin = seen / kSlots * kSlots; begin < length; begin += kSlots) {
         const int first = seen - begin, left = length - begin;
-        const auto id = static_cast<std::size_t>(args.blocks[begin / kSlots]);
+        const auto id = static_cast<std::size_t>(SeenBlock(args, begin / kSlots));
         AddBlock(args, q,
                  {.k = args.k + id * args.k_stride,
                   .v = args.v + id * args.v_stride,

@@ -174,15 +174,21 @@ class DraftFilesOpener {
         continue;
       }
       draft.part.late = true;
-      draft.notice = fmt::format(
-          "drafts: self, with a copy of the model in {} that is made while the engine works: {} "
-          "MiB "
-          "more (SpeculativeOptions::self_draft off turns it off)",
-          model::NameOf(*draft.part.copy), (draft.part.copy_size.own >> 20) + 1);
+      draft.notice =
+          fmt::format("drafts: self, with {} (SpeculativeOptions::self_draft off turns it off)",
+                      Described(draft.part));
       draft.found = true;  // it is described
       files_.drafts.push_back(std::move(draft));
     }
     return {};
+  }
+
+  static std::string Described(const ModelPart& copy) {
+    return copy.copy->are_own()
+               ? "the model's own weights"
+               : fmt::format(
+                     "a copy of the model in {} that is made while the engine works: {} MiB more",
+                     model::NameOf(*copy.copy), (copy.copy_size.own >> 20) + 1);
   }
 
   void RefuseCopy(std::string why) {
@@ -473,7 +479,13 @@ std::string DraftFiles::Settle(EngineSummary& summary) {
 }
 
 Status CheckDraftOptions(const EngineOptions& options) {
-  FORETOKEN_CHECK_OK(CopyTypesFor(options.speculative.self_draft));
+  FORETOKEN_TRY(const model::CopyTypes types, CopyTypesFor(options.speculative.self_draft));
+  if (types.are_own() && options.speculative.draft_window == 0)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "self_draft: own: with its own weights a draft costs the model what a token costs; give "
+        "SpeculativeOptions::draft_window, with which it reads less of a long text, or types of "
+        "fewer bits");
   for (const DrafterInfo* const drafter : AllDrafters())
     if (drafter->copies_target && options.speculative.self_draft == kNoCopy &&
         UsesMethod(options.speculative.method, drafter->name))

@@ -99,6 +99,25 @@ TEST_F(DraftFilesTest, WithoutFilesAndMethodsTheModelMayDraftForItself) {
   }
 }
 
+// The model's own weights are no copy, and a draft with them pays with a window alone.
+TEST_F(DraftFilesTest, TheModelMayDraftWithItsOwnWeights) {
+  EngineOptions options = Options("");
+  options.speculative.self_draft = "own", options.speculative.draft_window = 64;
+  const auto files = Open(options);
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_EQ(files->methods, "self,ngram");
+  ASSERT_EQ(files->drafts.size(), 1U);
+  EXPECT_EQ(files->drafts[0].part.copy_size.own, 0);
+  EXPECT_EQ(
+      files->drafts[0].notice,
+      "drafts: self, with the model's own weights (SpeculativeOptions::self_draft off turns it "
+      "off)");
+  options.speculative.draft_window = 0;
+  const Status status = CheckDraftOptions(options);
+  ASSERT_FALSE(status);
+  EXPECT_TRUE(status.error().message.starts_with("self_draft: own: ")) << status.error().message;
+}
+
 TEST_F(DraftFilesTest, ACopyThatIsAskedForIsMadeAtOnce) {
   const auto files = Open(Options("self"));
   ASSERT_TRUE(files) << files.error().message;

@@ -20,6 +20,10 @@ constexpr int kExpected = 16;  // positions of a measurement that what was expec
 constexpr std::int64_t kLeastNetworkBytes = std::int64_t{256} << 20;
 
 Status FindType(std::string_view name, tensor::DType& type) {
+  if (name == model::kOwnType) {
+    type = model::kOwn;
+    return {};
+  }
   for (const tensor::DTypeInfo& info : tensor::AllDTypes())
     if (info.name == name && !info.widened) {
       type = info.type;
@@ -27,7 +31,8 @@ Status FindType(std::string_view name, tensor::DType& type) {
     }
   return Fail(
       ErrorCode::kInvalidArgument,
-      fmt::format("self_draft: '{}' is no number type of weights; use Q2_K, Q3_K, Q4_0 or Q4_K",
+      fmt::format("self_draft: '{}' is no number type of weights; use Q2_K, Q3_K, Q4_0 or Q4_K, or "
+                  "own",
                   name));
 }
 

@@ -25,7 +25,10 @@ TEST(OwnCopy, ReadsOneTypeOrTwo) {
   EXPECT_EQ(types->layers, tensor::DType::kQ3_K);
   EXPECT_EQ(types->output, tensor::DType::kQ4_K);
   for (const char* usual : {"", "off"}) EXPECT_EQ(*CopyTypesFor(usual), model::CopyTypes());
-  for (const char* wrong : {"Q9", "q2_k", ",", "Q2_K,", "Q2_K,Q2_K,Q2_K"})
+  EXPECT_TRUE(CopyTypesFor("own")->are_own());
+  EXPECT_EQ(model::NameOf(*CopyTypesFor("own")), "own");
+  EXPECT_EQ(model::NameOf(*CopyTypesFor("own,Q4_K")), "own.Q4_K");
+  for (const char* wrong : {"Q9", "own,", "q2_k", ",", "Q2_K,", "Q2_K,Q2_K,Q2_K"})
     EXPECT_FALSE(CopyTypesFor(wrong)) << wrong;
 }
 
@@ -129,11 +132,15 @@ TEST(OwnCopy, TellsWhatItTakesBeforeItIsMade) {
   EXPECT_NEAR(smaller->pass_share, 4.5 / 8.5, 0.02);
   EXPECT_FALSE(smaller->is_likely_to_pay);
   EXPECT_EQ(smaller->obstacle, "");
-  options.speculative.self_draft = "Q8_0";
-  const auto same = DescribeCopy(options);
-  ASSERT_TRUE(same) << same.error().message;
-  EXPECT_EQ(same->bytes, 0);
-  EXPECT_EQ(same->pass_share, 1);
+  options.speculative.draft_window = 32;
+  for (const char* types : {"Q8_0", "own"}) {
+    options.speculative.self_draft = types;
+    const auto same = DescribeCopy(options);
+    ASSERT_TRUE(same) << same.error().message;
+    EXPECT_EQ(same->types, types);
+    EXPECT_EQ(same->bytes, 0);
+    EXPECT_EQ(same->pass_share, 1);
+  }
   options.speculative.self_draft = "Q9";
   EXPECT_FALSE(DescribeCopy(options));
 }

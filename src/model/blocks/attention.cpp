@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "model/blocks/attend.h"
+
 namespace foretoken::model {
 
 Attention::Attention(const Workspace& space, const AttentionConfig& config,
@@ -122,7 +124,7 @@ void Attention::Attend(const Pass& pass, int thread) const noexcept {
   const int n_heads = own_.keys.n();
   const auto share = space_.pool.ShareOf(static_cast<int>(pass.segments.size()) * n_heads, thread);
   for (int job = share.begin; job < share.end; ++job)
-    AttendHead(pass.segments[static_cast<std::size_t>(job / n_heads)],
+    AttendHead(pass, pass.segments[static_cast<std::size_t>(job / n_heads)],
                own_.keys.begin + job % n_heads, thread);
 }
 
@@ -187,7 +189,8 @@ void Attention::StoreHead(const kv::Segment& segment, int head,
   }
 }
 
-void Attention::AttendHead(const kv::Segment& segment, int head, int thread) const noexcept {
+void Attention::AttendHead(const Pass& pass, const kv::Segment& segment, int head,
+                           int thread) const noexcept {
   const OutputRange queries = QueriesOf(head);
   const int at = queries.begin * config_.head_dim, end = queries.end * config_.head_dim;
   const auto view = space_.cache.Head(cache_layer_, head - own_.keys.begin);
@@ -205,7 +208,7 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
       .scale = scale_,
       .soft_cap = config_.soft_cap,
       .sinks = weights_.sinks == nullptr ? nullptr : weights_.sinks + queries.begin,
-      .window = config_.window,
+      .window = pass.WindowOf(config_.window),
       .row_len = scratch.row_len.data() + segment.row_begin,
       .blocks = BlocksOf(segment).data(),
       .k = view.k,
@@ -215,7 +218,7 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
       .k_type = space_.cache.options().k_type,
       .v_type = space_.cache.options().v_type,
       .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
-  RunKernel(args);
+  RunKernel(args, pass);
   if (config_.output_gate) GateAttended(segment, queries);
   if (weights_.o.quantised() && groups_fill_blocks_)
     Quantise(space_.kernels, attended_, segment.row_begin, segment.n_rows, at, end);
@@ -223,8 +226,9 @@ void Attention::AttendHead(const kv::Segment& segment, int head, int thread) con
 
 // The windows of rows that all see to the end of their segment begin at different positions, and so
 // differ in length.
-void Attention::RunKernel(kernels::AttentionArgs args) const noexcept {
-  if (config_.causal || config_.window == 0) return space_.kernels.attention(args);
+void Attention::RunKernel(kernels::AttentionArgs args, const Pass& pass) const noexcept {
+  if (config_.window == 0) return model::Attend(space_.kernels, args, pass);
+  if (config_.causal) return space_.kernels.attention(args);
   int n = std::exchange(args.n_rows, 1);
   for (args.window += n - 1; n > 0; --n, --args.window) {
     space_.kernels.attention(args);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "model/blocks/attend.h"
+
 namespace foretoken::model {
 namespace {
 
@@ -208,7 +210,7 @@ void LatentAttention::AttendHeads(const Pass& pass, const kv::Segment& segment, 
       .k_type = space_.cache.options().k_type,
       .v_type = space_.cache.options().k_type,
       .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
-  space_.kernels.attention(args);
+  model::Attend(space_.kernels, args, pass);
   if (!weights_.v.quantised()) return;
   for (int h = begin; h < end; ++h)
     Quantise(space_.kernels, AttendedOf(h, pass.n_rows()), segment.row_begin, segment.n_rows, 0,

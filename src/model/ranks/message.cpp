@@ -44,7 +44,7 @@ bool IsWhole(const Pass& pass) {
     if (choice.rule < kernels::ChoiceRule::kNone || choice.rule > kernels::ChoiceRule::kRace ||
         choice.n_tokens < 0)
       return false;
-  return pass.n_rows() > 0 && next == pass.n_rows() &&
+  return pass.n_rows() > 0 && next == pass.n_rows() && pass.window >= 0 &&
          (pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
 }
 
@@ -90,6 +90,7 @@ void Message::AddPass(const Pass& pass, int features_width) {
   Add(static_cast<std::int32_t>(pass.own_features));
   Add(static_cast<std::int32_t>(pass.reduced));
   Add(static_cast<std::int32_t>(pass.wants_states));
+  Add(pass.window);
   Add(features_width);
   const std::size_t n_features = pass.tokens.size() * static_cast<std::size_t>(features_width),
                     at = words_.size();
@@ -157,6 +158,7 @@ bool Message::ReadPass(Pass& pass, int& features_width) {
   pass.own_features = words.Take() != 0;
   pass.reduced = words.Take() != 0;
   pass.wants_states = words.Take() != 0;
+  pass.window = words.Take();
   features_width = words.Take();
   const auto features = words.Take(std::int64_t{n_rows} * features_width);
   features_.resize(features.size());

@@ -77,7 +77,8 @@ struct OwnPass {
             .features = width == 0 ? nullptr : features.data(),
             .own_features = width != 0,
             .reduced = width != 0,
-            .wants_states = width != 0};
+            .wants_states = width != 0,
+            .window = 17 * width};
   }
 
   int width;
@@ -99,6 +100,7 @@ void ExpectSame(const Pass& got, const Pass& wanted, int width) {
   EXPECT_EQ(got.own_features, wanted.own_features);
   EXPECT_EQ(got.reduced, wanted.reduced);
   EXPECT_EQ(got.wants_states, wanted.wants_states);
+  EXPECT_EQ(got.window, wanted.window);
   ASSERT_EQ(got.features == nullptr, wanted.features == nullptr);
   if (wanted.features != nullptr) {
     EXPECT_TRUE(

@@ -7,9 +7,16 @@
 
 namespace foretoken::model {
 
+namespace {
+
+std::string_view TypeName(tensor::DType type) {
+  return type == kOwn ? kOwnType : tensor::InfoOf(type).name;
+}
+
+}  // namespace
+
 std::string NameOf(const CopyTypes& types) {
-  const std::string_view layers = tensor::InfoOf(types.layers).name,
-                         output = tensor::InfoOf(types.output).name;
+  const std::string_view layers = TypeName(types.layers), output = TypeName(types.output);
   return layers == output ? std::string(layers) : fmt::format("{}.{}", layers, output);
 }
 

@@ -8,16 +8,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tensor/dtype.h"
 
 namespace foretoken::model {
+
+// Stands for the type that a matrix has in the network: nothing takes less than F32 does, and a matrix that
+// would not take less is the network's own.
+inline constexpr tensor::DType kOwn = tensor::DType::kF32;
+inline constexpr std::string_view kOwnType = "own";
 
 struct CopyTypes {
   tensor::DType layers = tensor::DType::kQ2_K;  // of matrices in layers
   tensor::DType output = tensor::DType::kQ2_K;  // of the output head
 
   bool operator==(const CopyTypes&) const = default;
+  bool are_own() const { return layers == kOwn && output == kOwn; }
 };
 
 // Bytes of tiles.
@@ -39,7 +46,7 @@ struct CopySize {
   }
 };
 
-// "Q2_K.Q4_K"; "Q2_K" where both are one.
+// "Q2_K.Q4_K"; "Q2_K" where both are one; "own".
 std::string NameOf(const CopyTypes& types);
 
 // The type that a matrix [n_out, k] of this type has in the copy, where that takes less memory: `wanted`,

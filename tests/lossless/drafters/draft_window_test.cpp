@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drafters that see a window of the text: no text depends on it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fixtures/engines_testing.h"
+#include "fixtures/tiny_model.h"
+#include "foretoken/engine.h"
+
+namespace foretoken {
+namespace {
+
+struct WindowedDraft {
+  std::string name, method, draft, self_draft;
+  std::string target;
+};
+
+// A target for each drafter with a network, and its file where it reads one.
+std::vector<WindowedDraft> WindowedDrafts() {
+  const std::string folder = fixtures::TemporaryFolder();
+  const fixtures::TinyModelOptions target{.seed = 81, .dim = 256, .ff = 256};
+  const std::string path = fixtures::WriteTinyModel(folder, target);
+  fixtures::TinyModelOptions small = target;
+  small.noise = 0.05;
+  const fixtures::TinyModelOptions gemma{
+      .arch = "gemma4", .seed = 82, .n_layers = 3, .head_dim = 64, .window = 40};
+  const auto head = [&folder](fixtures::TinyHeadOptions options) {
+    return fixtures::WriteTinyHead(folder, options);
+  };
+  return {
+      {"model", "standalone", fixtures::WriteTinyModel(folder, small), "", path},
+      {"eagle", "eagle", head({.target = target, .eagle = true}), "", path},
+      {"mtp", "mtp", head({.target = target}), "", path},
+      {"dflash", "dflash", head({.target = target, .block = true, .layers = {0, 1, 2}}), "", path},
+      {"assistant", "mtp", head({.target = gemma, .assistant = true, .n_blocks = 2, .dim = 32}), "",
+       fixtures::WriteTinyModel(folder, gemma)},
+      {"copy", "self", "", "Q3_K", path},
+      {"self", "self", "", "own", path},
+  };
+}
+
+EngineOptions OptionsOf(const WindowedDraft& draft, int window) {
+  EngineOptions options{.model = draft.target,
+                        .draft_model = draft.draft,
+                        .speculative = {.method = draft.method,
+                                        .num_speculative_tokens = 5,
+                                        .controller = "fixed",
+                                        .draft_window = window,
+                                        .self_draft = draft.self_draft},
+                        .max_sequences = 3,
+                        .threads = 1};
+  options.repack_cache = "off";
+  return options;
+}
+
+// Prompts that are longer than the windows.
+std::vector<Request> LongRequests() {
+  std::vector<Request> requests(4);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Request& r = requests[i];
+    r.prompt_tokens = TokensOf(100 + 9 * static_cast<int>(i), static_cast<unsigned>(i));
+    r.max_new_tokens = 24;
+    r.ignore_eos = true;
+    r.logprobs = 4;
+    r.sampling.temperature = i % 2 == 0 ? 0.0f : 0.9f;
+    r.seed = 70 + i;
+  }
+  return requests;
+}
+
+// Every drafter, window, draft length and type of the cache, alone and in batches, at temperature 0 and above.
+TEST(DraftWindow, NoTextDependsOnIt) {
+  for (const WindowedDraft& draft : WindowedDrafts()) {
+    std::int64_t accepted = 0;
+    for (const CacheType type :
+         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0}) {
+      EngineOptions options = OptionsOf(draft, 0);
+      options.cache_type_k = options.cache_type_v = type;
+      options.speculative.method = "none", options.draft_model.clear();
+      options.speculative.self_draft.clear();
+      auto requests = LongRequests();
+      const auto plain = *OpenEngine(options)->GenerateBatch(requests);
+      for (const int window : {1, 40, 1000}) {
+        options = OptionsOf(draft, window);
+        options.cache_type_k = options.cache_type_v = type;
+        options.speculative.strategy = VerifyStrategy::kSampleMatch;
+        const auto engine = OpenEngine(options);
+        ASSERT_NE(engine, nullptr);
+        for (const int k : {1, 5}) {
+          for (Request& r : requests) r.speculative.num_speculative_tokens = k;
+          const auto drafted = *engine->GenerateBatch(requests);
+          for (std::size_t i = 0; i < plain.size(); ++i) {
+            ExpectSame(
+                drafted[i], plain[i],
+                draft.name + " window " + std::to_string(window) + " K " + std::to_string(k));
+            EXPECT_GT(drafted[i].speculation.drafted, 0) << draft.name;
+            accepted += drafted[i].speculation.accepted;
+          }
+        }
+      }
+    }
+    EXPECT_GT(accepted, 0) << draft.name;
+  }
+}
+
+// Where the text follows the drafts, a seed gives one text whatever runs beside it.
+TEST(DraftWindow, DraftsDependOnTheirOwnTextAlone) {
+  for (const WindowedDraft& draft : WindowedDrafts()) {
+    EngineOptions options = OptionsOf(draft, 20);
+    options.speculative.strategy = VerifyStrategy::kResidual;
+    auto requests = LongRequests();
+    for (Request& r : requests) r.sampling.temperature = 0.9f, r.logprobs = 0;
+    const auto beside = GeneratedBesideOthers(*OpenEngine(options), requests, 5);
+    const auto engine = OpenEngine(options);
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      ExpectSame(Generated(*engine, requests[i]), beside[i], draft.name);
+  }
+}
+
+// With the model's own weights a window that holds the text rejects no draft, and a small one does.
+TEST(DraftWindow, TheModelDraftsWithItsOwnWeights) {
+  const WindowedDraft self = WindowedDrafts().back();
+  ASSERT_EQ(self.self_draft, "own");
+  const auto share = [&self](int window) {
+    const auto engine = OpenEngine(OptionsOf(self, window));
+    EXPECT_EQ(engine->summary().drafters[0].model.weight_bytes, 0);
+    EXPECT_EQ(engine->summary().drafters[0].model.type, "own");
+    Request request = LongRequests().front();
+    request.logprobs = 0, request.max_new_tokens = 60;
+    const SpeculationStats s = Generated(*engine, request).speculation;
+    EXPECT_EQ(s.draft_forwards, s.drafted);
+    return static_cast<double>(s.accepted) / static_cast<double>(s.drafted);
+  };
+  EXPECT_EQ(share(1000), 1);
+  EXPECT_LT(share(1), 1);
+}
+
+TEST(DraftWindow, SaysWhatIsWrongWithItsSettings) {
+  WindowedDraft self = WindowedDrafts().back();
+  const auto why = [&self](int window) {
+    const auto engine = Engine::Open(OptionsOf(self, window));
+    return engine ? "" : engine.error().message;
+  };
+  EXPECT_EQ(why(20), "");
+  EXPECT_TRUE(why(0).starts_with("self_draft: own: ")) << why(0);
+  EXPECT_NE(why(-1).find("draft_window"), std::string::npos) << why(-1);
+  self.self_draft = "own,Q4_0";
+  EXPECT_EQ(why(0), "");
+}
+
+}  // namespace
+}  // namespace foretoken
