@@ -266,6 +266,7 @@ LISTS = {
     "lossless": ("strategies", lambda r: r["lossless"], lambda r: code(r["name"])),
     "lossy": ("strategies", lambda r: not r["lossless"], lambda r: code(r["name"])),
     "controllers": ("controllers", lambda r: True, lambda r: code(r["name"])),
+    "engine_keys": ("engine", lambda r: r["in_c"], lambda r: code(r["name"])),
     "sampling_keys": ("sampling", lambda r: True, lambda r: code(r["name"])),
     "verbs": ("verbs", lambda r: r["name"] not in ("help", "version", "completion", "man"), lambda r: code(r["name"])),
 }

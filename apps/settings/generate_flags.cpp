@@ -7,10 +7,12 @@
 #include <random>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "base/files/text_file.h"
 #include "draft/methods.h"
+#include "foretoken/engine_keys.h"
 #include "foretoken/sampling_keys.h"
 #include "foretoken/speculative_config.h"
 #include "settings/bundled_models.h"
@@ -24,9 +26,24 @@ namespace {
 constexpr int kMaxTokens = 1 << 24;
 constexpr float kDefaultTemperature = 0.8f;
 
-Setter StoreCacheType(CacheType& target) {
+Setter StoreEngineOption(const EngineKey& key, int& target) {
+  return StoreInteger(target, key.flag_range().least, key.flag_range().most);
+}
+Setter StoreEngineOption(const EngineKey& key, bool& target) {
+  return key.flag.value.empty() ? StoreTrue(target) : StoreSwitch(target);
+}
+Setter StoreEngineOption(const EngineKey& key, std::string& target) {
+  return key.flag.needs_text ? StorePath(target) : StoreText(target);
+}
+Setter StoreEngineOption(const EngineKey&, CacheType& target) {
   return [&target](const std::string& text) -> Status {
     FORETOKEN_TRY(target, ParseCacheType(text));
+    return {};
+  };
+}
+Setter StoreEngineOption(const EngineKey&, std::vector<std::int32_t>& target) {
+  return [&target](const std::string& text) -> Status {
+    FORETOKEN_TRY(target, ParseTokenIds(text));
     return {};
   };
 }
@@ -120,7 +137,7 @@ FlagGroup OutputFlags(GenerateSettings& settings) {
            "print one JSON object on standard output instead of the text",
            StoreTrue(settings.json)},
           RawFlag(settings.raw),
-          RecordFlag(settings.engine),
+          EngineFlag("record", settings.engine),
           {{"--stats"},
            "",
            "after the text, all statistics: the model, the prompt, the drafter, the drafts, and "
@@ -234,104 +251,33 @@ Flag StopTokenFlag(GenerateSettings& settings) {
           true};
 }
 
-FlagGroup ModelFlags(EngineOptions& options) {
-  options.ranks = ProcessRanks();
-  return {
-      "Model",
-      {
-          Sets("EngineOptions::model",
-               {{"-m", "--model"},
-                "PATH",
-                "a GGUF file or folder; default: the bundled model with its own drafter",
-                StorePath(options.model)}),
-          Sets("EngineOptions::context_size",
-               {{"-c", "--ctx-size"},
-                "N",
-                "size of the context, for prompt and text together, in tokens; default 0: the "
-                "model's own",
-                StoreInteger(options.context_size, 0, kMaxTokens)}),
-          Sets("EngineOptions::threads",
-               {{"-t", "--threads"},
-                "N",
-                "number of threads; default 0: $FORETOKEN_THREADS, or else one for each core that "
-                "this process may use",
-                StoreInteger(options.threads, 0, 1024)}),
-          Sets(
-              "EngineOptions::pin_threads",
-              {{"--pin-threads"},
-               "",
-               "keep each thread except the main one on a core of its own; for a machine that does "
-               "nothing else",
-               StoreTrue(options.pin_threads)}),
-          Sets("EngineOptions::cache_type_k",
-               {{"-ctk", "--cache-type-k"},
-                "TYPE",
-                "number type of the keys in the cache: f32, f16, bf16 or q8_0; default f16",
-                StoreCacheType(options.cache_type_k),
-                false,
-                {kCacheTypeNames.begin(), kCacheTypeNames.end()}}),
-          Sets("EngineOptions::cache_type_v",
-               {{"-ctv", "--cache-type-v"},
-                "TYPE",
-                "number type of the values in the cache; default f16",
-                StoreCacheType(options.cache_type_v),
-                false,
-                {kCacheTypeNames.begin(), kCacheTypeNames.end()}}),
-          Sets("EngineOptions::cache_tokens",
-               {{"--cache-tokens"},
-                "N",
-                "tokens that the cache holds for all requests together; default 0: one context for "
-                "each request that runs at the same time",
-                StoreInteger(options.cache_tokens, 0, 1 << 30)}),
-          Sets("EngineOptions::prefix_cache",
-               {{"--prefix-cache"},
-                "on|off",
-                "whether requests with a shared prefix share its cache; default on",
-                StoreSwitch(options.prefix_cache)}),
-          Sets("EngineOptions::state_checkpoint_tokens",
-               {{"--state-checkpoint-tokens"},
-                "N",
-                "positions between two copies of a recurrent state, from which texts with a shared "
-                "prefix go on; default 8192; 0: no copies",
-                StoreInteger(options.state_checkpoint_tokens, 0, 1 << 24)}),
-          Sets(
-              "EngineOptions::cache_file",
-              {{"--cache-file", "--prompt-cache"},
-               "FILE",
-               "file beside the cache's memory: what has no more room in memory, or is kept at the "
-               "end, comes back from there when a text begins with it, also in later runs; it has "
-               "the tokens of prompts; default: none",
-               StoreText(options.cache_file)}),
-          Sets("EngineOptions::cache_file_mb",
-               {{"--cache-file-mb"},
-                "N",
-                "the most megabytes of that file: what was not used for the longest time goes; "
-                "also of all files of slots; default 16384",
-                StoreInteger(options.cache_file_mb, 1, 1 << 30)}),
-          Sets("EngineOptions::repack_cache",
-               {{"--repack-cache"},
-                "FOLDER",
-                "folder for a copy of the weights in the kernels' layout, which makes the next "
-                "start fast, and for what passes and drafts cost; off: neither; default auto: the "
-                "user's cache folder",
-                StoreText(options.repack_cache)}),
-          Sets("EngineOptions::repack_cache_gb",
-               {{"--repack-cache-gb"},
-                "N",
-                "the most gigabytes of such copies in that folder: those not used for the longest "
-                "time are deleted; default 0: a tenth of the disk, at least 32",
-                StoreInteger(options.repack_cache_gb, 0, 1 << 24)}),
-          RanksFlag(),
-      }};
+Flag EngineFlag(const EngineKey& key, EngineOptions& options) {
+  Flag flag;
+  flag.value = key.flag.value;
+  flag.help = key.flag.help;
+  for (const std::string_view name : key.flag.names)
+    if (!name.empty()) flag.names.emplace_back(name);
+  flag.option = "EngineOptions::" + std::string(key.name);
+  key.Visit(options, [&](auto& value) {
+    flag.set = StoreEngineOption(key, value);
+    if constexpr (std::is_same_v<decltype(value), CacheType&>)
+      flag.choices = {kCacheTypeNames.begin(), kCacheTypeNames.end()};
+  });
+  return flag;
 }
 
-Flag RecordFlag(EngineOptions& options) {
-  return Sets(
-      "EngineOptions::record",
-      {{"--record"},
-       "FILE",
-       "write a trace of every round to FILE, as JSON lines; `foretoken replay FILE` reads it",
-       StorePath(options.record)});
+Flag EngineFlag(std::string_view key, EngineOptions& options) {
+  return EngineFlag(*FindEngineKey(key), options);
+}
+
+FlagGroup ModelFlags(EngineOptions& options) {
+  options.ranks = ProcessRanks();
+  FlagGroup group{"Model", {}};
+  for (const EngineKey& key : EngineKeys())
+    if (key.flag.verbs == EngineKey::Verbs::kAll && !key.flag.names[0].empty())
+      group.flags.push_back(EngineFlag(key, options));
+  group.flags.push_back(RanksFlag());
+  return group;
 }
 
 Flag RawFlag(bool& raw) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "foretoken/chat.h"
@@ -63,7 +64,8 @@ FlagGroup SamplingFlags(GenerateSettings& settings);
 // --chat-template and --chat-template-file.
 std::vector<Flag> TemplateFlags(ChatOptions& format);
 FlagGroup ChatFormatFlags(GenerateSettings& settings);
-Flag RecordFlag(EngineOptions& options);
+// The flag of an option of the engine, by its key (engine_keys.h). REQUIRES: it has one.
+Flag EngineFlag(std::string_view key, EngineOptions& options);
 Flag RawFlag(bool& raw);
 Flag StopTokenFlag(GenerateSettings& settings);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 
 #include "settings/generate_flags.h"
 
@@ -37,6 +38,18 @@ TEST(OptionFlags, HaveOneOptionEach) {
       EXPECT_TRUE(options.insert(flag.option).second) << flag.option;
     }
   EXPECT_GE(options.size(), 15U);
+}
+
+TEST(OptionFlags, SetMembersOfTheEngine) {
+  EngineOptions options;
+  const Flag flag = EngineFlag("max_sequences", options);
+  EXPECT_TRUE(flag.set("256"));
+  EXPECT_EQ(options.max_sequences, 256);
+  EXPECT_FALSE(flag.set("257"));
+  EXPECT_TRUE(EngineFlag("cache_type_k", options).set("q8_0"));
+  EXPECT_EQ(options.cache_type_k, CacheType::kQ8_0);
+  EXPECT_FALSE(EngineFlag("record", options).set(""));
+  EXPECT_TRUE(EngineFlag("cache_file", options).set(""));
 }
 
 }  // namespace

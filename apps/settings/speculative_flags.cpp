@@ -315,14 +315,9 @@ FlagGroup SpeculationFlags(GenerateSettings& settings) {
   FlagGroup group = {
       "Speculation (changes the speed, not the text's distribution, unless marked LOSSY)", {}};
   AddSources(group, settings);
-  group.flags.push_back(
-      Sets("EngineOptions::draft_model",
-           {{"-md", "--model-draft", "--spec-draft-model", "--draft-models"},
-            "PATH",
-            "the drafter: a small model of the same family, or a head that was trained for "
-            "the model; may be repeated; default: those beside the model",
-            AddDraftModel(settings),
-            true}));
+  Flag& drafter = group.flags.emplace_back(EngineFlag("draft_model", settings.engine));
+  drafter.set = AddDraftModel(settings);
+  drafter.repeatable = true;
   for (auto rows : {MethodRows(), LookaheadRows(), VerifyRows(), LookupRows()})
     for (Row& row : rows) group.flags.push_back(FlagOf(std::move(row), settings));
   group.flags.push_back(Sets("SpeculativeParameters::draft_sampling",
@@ -330,11 +325,7 @@ FlagGroup SpeculationFlags(GenerateSettings& settings) {
                               "T",
                               "the drafter's temperature, 0 to 2; default: that of --temp",
                               StoreSampling("temperature", settings.draft_temperature)}));
-  group.flags.push_back({{"--kv-cache"},
-                         "on|off",
-                         "off: each round computes the whole text anew; the same text, slowly, for "
-                         "tests and teaching; default on",
-                         StoreSwitch(settings.engine.kv_cache)});
+  group.flags.push_back(EngineFlag("kv_cache", settings.engine));
   return group;
 }
 

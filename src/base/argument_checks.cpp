@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "foretoken/engine_keys.h"
+
 namespace foretoken {
 
 Status CheckRange(std::string_view name, std::int64_t value, std::int64_t least,
@@ -10,6 +12,12 @@ Status CheckRange(std::string_view name, std::int64_t value, std::int64_t least,
   if (value >= least && value <= most) return {};
   return InvalidField(std::string(name),
                       fmt::format("{} is out of range; use {} to {}", value, least, most));
+}
+
+Status CheckEngineOption(std::string_view key, int value) {
+  const EngineKey& row = *FindEngineKey(key);
+  if (!row.range.is_set() || (row.range.or_zero && value == 0)) return {};
+  return CheckRange(row.noun, value, row.range.least, row.range.most);
 }
 
 Status CheckTokens(std::string_view name, std::span<const Token> tokens, int vocabulary) {

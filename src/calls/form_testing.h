@@ -114,4 +114,14 @@ class FormTesting {
   ControlTokens control_;
 };
 
+// The form of this name is the first that may have written the conversation, of at most so many.
+inline void ExpectWrote(std::string_view name, const std::string& conversation, int most = 1) {
+  int n = 0;
+  for (const CallFormat* const row : CallFormats()) n += row->wrote(conversation) ? 1 : 0;
+  const CallFormat* const format = FormatOf(conversation);
+  ASSERT_NE(format, nullptr) << conversation;
+  EXPECT_EQ(format->name, name) << conversation;
+  EXPECT_LE(n, most) << conversation;
+}
+
 }  // namespace foretoken::calls

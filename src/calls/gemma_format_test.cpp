@@ -228,13 +228,7 @@ TEST(GemmaFormat, IsFoundByWhatTemplatesWrite) {
       {"<|turn>system\n<|tool>declaration:probe_tool{description:<|\"|>a "
        "tool<|\"|>}<tool|><turn|>\n",
        "gemma-4"}};
-  for (const auto& [text, name] : probes) {
-    std::size_t n = 0;
-    for (const CallFormat* const row : CallFormats()) n += row->wrote(text) ? 1 : 0;
-    EXPECT_EQ(n, 1u) << text;
-    ASSERT_NE(FormatOf(text), nullptr) << text;
-    EXPECT_EQ(FormatOf(text)->name, name);
-  }
+  for (const auto& [text, name] : probes) ExpectWrote(name, text);
 }
 
 }  // namespace

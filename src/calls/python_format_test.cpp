@@ -349,13 +349,7 @@ TEST(PythonFormat, IsFoundByWhatTemplatesWrite) {
       {"<|start_header_id|>assistant<|end_header_id|>\n\n[probe_tool(probe_key=probe value)]"
        "<|eot_id|>",
        "llama-python"}};
-  for (const auto& [text, name] : probes) {
-    std::size_t n = 0;
-    for (const CallFormat* const row : CallFormats()) n += row->wrote(text) ? 1 : 0;
-    EXPECT_EQ(n, 1u) << text;
-    ASSERT_NE(FormatOf(text), nullptr) << text;
-    EXPECT_EQ(FormatOf(text)->name, name);
-  }
+  for (const auto& [text, name] : probes) ExpectWrote(name, text);
 }
 
 }  // namespace

@@ -32,46 +32,54 @@ struct InfoRow {
   std::string (*text)(const AsyncEngine& engine);
 };
 
-std::string Joined(const std::vector<std::string>& items) {
-  return fmt::format("{}", fmt::join(items, ","));
+std::string TextOf(const std::string& text) {
+  return text;
 }
 
-std::string Number(std::int64_t number) {
+std::string TextOf(std::int64_t number) {
   return fmt::format("{}", number);
 }
 
-const EngineSummary& SummaryOf(const AsyncEngine& engine) {
-  return engine.engine().summary();
+template <typename Item>
+std::string TextOf(const std::vector<Item>& items) {
+  return fmt::format("{}", fmt::join(items, ","));
 }
 
+// The row of a member of the engine's summary, or of its target's.
+template <auto Member>
+constexpr InfoRow Row(std::string_view key) {
+  return {key, [](const AsyncEngine& engine) {
+            const EngineSummary& summary = engine.engine().summary();
+            if constexpr (requires { summary.*Member; })
+              return TextOf(summary.*Member);
+            else
+              return TextOf(summary.target.*Member);
+          }};
+}
+
+using E = EngineSummary;
+using M = ModelSummary;
 constexpr std::array kInfoRows = {
-    InfoRow{"model", [](const AsyncEngine& e) { return SummaryOf(e).target.path; }},
-    InfoRow{"architecture", [](const AsyncEngine& e) { return SummaryOf(e).target.architecture; }},
-    InfoRow{"vocabulary_size",
-            [](const AsyncEngine& e) { return Number(SummaryOf(e).target.vocabulary_size); }},
-    InfoRow{"context_size",
-            [](const AsyncEngine& e) { return Number(SummaryOf(e).target.context_size); }},
-    InfoRow{"embedding_size",
-            [](const AsyncEngine& e) { return Number(SummaryOf(e).target.embedding_size); }},
-    InfoRow{"end_tokens",
-            [](const AsyncEngine& e) {
-              return fmt::format("{}", fmt::join(SummaryOf(e).target.end_tokens, ","));
-            }},
-    InfoRow{"methods", [](const AsyncEngine& e) { return Joined(SummaryOf(e).methods); }},
-    InfoRow{"method", [](const AsyncEngine& e) { return SummaryOf(e).method; }},
-    InfoRow{"strategies", [](const AsyncEngine& e) { return Joined(SummaryOf(e).strategies); }},
-    InfoRow{"strategy", [](const AsyncEngine& e) { return SummaryOf(e).strategy; }},
-    InfoRow{"controller", [](const AsyncEngine& e) { return SummaryOf(e).controller; }},
-    InfoRow{"num_speculative_tokens",
-            [](const AsyncEngine& e) { return Number(SummaryOf(e).num_speculative_tokens); }},
-    InfoRow{"max_sequences",
-            [](const AsyncEngine& e) { return Number(SummaryOf(e).max_sequences); }},
-    InfoRow{"lossless", [](const AsyncEngine& e) { return Number(SummaryOf(e).lossless ? 1 : 0); }},
-    InfoRow{"threads", [](const AsyncEngine& e) { return Number(SummaryOf(e).threads); }},
-    InfoRow{"isa", [](const AsyncEngine& e) { return SummaryOf(e).isa; }},
-    InfoRow{"memory_bytes", [](const AsyncEngine& e) { return Number(SummaryOf(e).memory.All()); }},
-    InfoRow{"running", [](const AsyncEngine& e) { return Number(e.load().running); }},
-    InfoRow{"waiting", [](const AsyncEngine& e) { return Number(e.load().waiting); }},
+    Row<&M::path>("model"),
+    Row<&M::architecture>("architecture"),
+    Row<&M::vocabulary_size>("vocabulary_size"),
+    Row<&M::context_size>("context_size"),
+    Row<&M::embedding_size>("embedding_size"),
+    Row<&M::end_tokens>("end_tokens"),
+    Row<&E::methods>("methods"),
+    Row<&E::method>("method"),
+    Row<&E::strategies>("strategies"),
+    Row<&E::strategy>("strategy"),
+    Row<&E::controller>("controller"),
+    Row<&E::num_speculative_tokens>("num_speculative_tokens"),
+    Row<&E::max_sequences>("max_sequences"),
+    Row<&E::lossless>("lossless"),  // 1 or 0
+    Row<&E::threads>("threads"),
+    Row<&E::isa>("isa"),
+    InfoRow{"memory_bytes",
+            [](const AsyncEngine& e) { return TextOf(e.engine().summary().memory.All()); }},
+    InfoRow{"running", [](const AsyncEngine& e) { return TextOf(e.load().running); }},
+    InfoRow{"waiting", [](const AsyncEngine& e) { return TextOf(e.load().waiting); }},
 };
 
 Status CheckTokens(std::span<const std::int32_t> tokens, int vocabulary_size) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of options, by the names of the members that they set. Settings of speculation have their own
-// table (speculative_config.h), which is used as it is.
+// The rows of options, by the names of the members that they set. Options of engines and settings of
+// speculation have their own tables (engine_keys.h, speculative_config.h), which are used as they are.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -8,6 +8,7 @@
 
 #include "capi/option_values.h"
 #include "capi/options.h"
+#include "foretoken/engine_keys.h"
 #include "foretoken/sampling_keys.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/structured_output.h"
@@ -62,28 +63,8 @@ constexpr OptionKey SetsGrammar(std::string_view name) {
           }};
 }
 
+// Beside the options of an engine, which have their own table (engine_keys.h).
 constexpr std::array kEngineRows = {
-    Sets<&EngineOptions::model>("model"),
-    Sets<&EngineOptions::draft_model>("draft_model"),
-    Sets<&EngineOptions::find_drafters>("find_drafters"),
-    Sets<&EngineOptions::context_size>("context_size"),
-    Sets<&EngineOptions::max_sequences>("max_sequences"),
-    Sets<&EngineOptions::cache_tokens>("cache_tokens"),
-    Sets<&EngineOptions::prefix_cache>("prefix_cache"),
-    Sets<&EngineOptions::state_checkpoint_tokens>("state_checkpoint_tokens"),
-    Sets<&EngineOptions::cache_file>("cache_file"),
-    Sets<&EngineOptions::cache_file_mb>("cache_file_mb"),
-    Sets<&EngineOptions::threads>("threads"),
-    Sets<&EngineOptions::pin_threads>("pin_threads"),
-    Sets<&EngineOptions::cache_type_k>("cache_type_k"),
-    Sets<&EngineOptions::cache_type_v>("cache_type_v"),
-    Sets<&EngineOptions::kv_cache>("kv_cache"),
-    SetsTokens<&EngineOptions::end_tokens>("end_tokens"),
-    Sets<&EngineOptions::prefill_rows>("prefill_rows"),
-    Sets<&EngineOptions::isa>("isa"),
-    Sets<&EngineOptions::repack_cache>("repack_cache"),
-    Sets<&EngineOptions::repack_cache_gb>("repack_cache_gb"),
-    Sets<&EngineOptions::record>("record"),
     Sets<&Options::max_waiting>("max_waiting"),
 };
 
@@ -214,6 +195,11 @@ const SamplingKey* FindNumber(foretoken_kind kind, const std::string& name) {
   return Samples(kind) ? FindSamplingKey(name) : nullptr;
 }
 
+const EngineKey* FindEngineOption(foretoken_kind kind, const std::string& name) {
+  const EngineKey* const key = kind == FORETOKEN_ENGINE ? FindEngineKey(name) : nullptr;
+  return key != nullptr && key->in_c ? key : nullptr;
+}
+
 std::string Canonical(std::string_view key) {
   std::string name(key);
   std::replace(name.begin(), name.end(), '-', '_');
@@ -245,6 +231,9 @@ Status SetOption(Options& options, std::string_view key, std::string_view text) 
     if (!status) return Fail(std::move(status.error()).Of(name));
     return {};
   };
+  if (const EngineKey* const option = FindEngineOption(options.kind, name))
+    return of_name(
+        option->Visit(options.engine, [&](auto& value) { return ReadValue(text, value); }));
   if (const OptionKey* const row = FindRow(options.kind, name))
     return of_name(row->set(options, text));
   if (const SamplingKey* const number = FindNumber(options.kind, name))
@@ -260,14 +249,26 @@ Status SetOption(Options& options, std::string_view key, std::string_view text) 
 
 Status SetTokens(Options& options, std::string_view key, std::span<const std::int32_t> tokens) {
   const std::string name = Canonical(key);
+  const EngineKey* const option = FindEngineOption(options.kind, name);
   const OptionKey* const row = FindRow(options.kind, name);
-  if (row == nullptr && FindNumber(options.kind, name) == nullptr) return UnknownKey(key);
+  if (option == nullptr && row == nullptr && FindNumber(options.kind, name) == nullptr)
+    return UnknownKey(key);
+  if (option != nullptr) {
+    const EngineKey::Value value = option->find(options.engine);
+    if (const auto* const list = std::get_if<std::vector<std::int32_t>*>(&value)) {
+      (*list)->assign(tokens.begin(), tokens.end());
+      return {};
+    }
+  }
   if (row == nullptr || row->set_tokens == nullptr)
     return InvalidField(name, "it is no list of tokens; set it with foretoken_options_set");
   return row->set_tokens(options, tokens);
 }
 
 std::string_view KeyAt(foretoken_kind kind, std::size_t index) {
+  if (kind == FORETOKEN_ENGINE)
+    for (const EngineKey& key : EngineKeys())
+      if (key.in_c && index-- == 0) return key.name;
   for (const Rows rows : RowsOf(kind)) {
     if (index < rows.size()) return rows[index].name;
     index -= rows.size();

@@ -17,7 +17,7 @@ constexpr int kAnyContext = 1 << 30;
 }  // namespace
 
 Result<std::shared_ptr<Drafter>> MakeNgramDrafter(const NgramDrafterOptions& options) {
-  FORETOKEN_CHECK_OK(CheckRange("sequences", options.max_sequences, 1, 1024));
+  FORETOKEN_CHECK_OK(CheckEngineOption("max_sequences", options.max_sequences));
   FORETOKEN_CHECK_OK(CheckRange("ngram max", options.ngram_max, 1, 16));
   FORETOKEN_CHECK_OK(CheckRange("ngram min", options.ngram_min, 1, options.ngram_max));
   auto drafter = std::make_unique<draft::NgramDrafter>(
@@ -34,7 +34,7 @@ Result<std::shared_ptr<Drafter>> MakeNgramDrafter(const NgramDrafterOptions& opt
 }
 
 Result<std::shared_ptr<Drafter>> MakeSuffixDrafter(const SuffixDrafterOptions& options) {
-  FORETOKEN_CHECK_OK(CheckRange("sequences", options.max_sequences, 1, 1024));
+  FORETOKEN_CHECK_OK(CheckEngineOption("max_sequences", options.max_sequences));
   FORETOKEN_CHECK_OK(CheckRange("suffix max tokens", options.max_tokens, 0, 1 << 30));
   auto drafter = std::make_unique<draft::SuffixDrafter>(
       draft::SuffixSettings{.max_sequences = options.max_sequences,

@@ -49,6 +49,16 @@ inline Request Ask(int n, float temperature = 0, std::uint64_t seed = 0, int k =
   return r;
 }
 
+// Accepts every draft: the negative control.
+class AcceptsAll final : public Verifier {
+ public:
+  std::string_view name() const override { return "all"; }
+  bool lossless() const override { return false; }
+  Verdict Verify(DraftsToVerify& draft) override {
+    return {draft.length(), draft.Sample(draft.length())};
+  }
+};
+
 // The second token of a text, over seeds: the first one is the same for all and is not drafted.
 inline std::vector<std::int64_t> SecondTokens(Engine& engine, int first_seed, int n,
                                               const std::string& method = "") {

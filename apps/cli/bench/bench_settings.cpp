@@ -55,7 +55,7 @@ FlagGroup MeasuringFlags(BenchSettings& settings) {
 
 FlagGroup OutputFlags(settings::GenerateSettings& generation) {
   FlagGroup group = PairOutputFlags(generation);
-  group.flags.insert(group.flags.begin() + 1, settings::RecordFlag(generation.engine));
+  group.flags.insert(group.flags.begin() + 1, settings::EngineFlag("record", generation.engine));
   return group;
 }
 

@@ -40,7 +40,8 @@ settings::FlagSet ChatFlags(settings::GenerateSettings& settings) {
   flags.Add(ConversationFlags(settings));
   flags.Add(settings::SpeculationFlags(settings));
   flags.Add(settings::SamplingFlags(settings));
-  flags.Add({"Output", {settings::RawFlag(settings.raw), settings::RecordFlag(settings.engine)}});
+  flags.Add({"Output",
+             {settings::RawFlag(settings.raw), settings::EngineFlag("record", settings.engine)}});
   flags.SetEssential({"-m", "-c", "-t", "--system", "-n", "--stop", "-md", "--spec-type",
                       "--num-speculative-tokens", "--temp", "--top-k", "--top-p", "--seed"});
   flags.AddForeign(

@@ -4,6 +4,7 @@
 #include "cli/json_objects.h"
 #include "cli/verb.h"
 #include "foretoken/catalogue.h"
+#include "foretoken/engine_keys.h"
 #include "foretoken/sampling_keys.h"
 #include "foretoken/speculative_config.h"
 #ifdef FORETOKEN_SERVER
@@ -149,6 +150,16 @@ Json SamplingJson() {
   return list;
 }
 
+Json EngineJson() {
+  Json list = Json::array();
+  for (const EngineKey& row : EngineKeys()) {
+    Json json = {{"name", row.name}, {"flag", row.flag.names[0]}, {"in_c", row.in_c}};
+    if (row.range.is_set()) json["least"] = row.range.least, json["most"] = row.range.most;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
 Json SettingsJson() {
   Json list = Json::array();
   for (const SpeculativeKey& row : SpeculativeKeys()) {
@@ -173,7 +184,8 @@ std::string CatalogueJson() {
                {"architectures", ListOf(AllArchitectures())},
                {"types", TypesJson()},
                {"settings", SettingsJson()},
-               {"sampling", SamplingJson()}};
+               {"sampling", SamplingJson()},
+               {"engine", EngineJson()}};
 #ifdef FORETOKEN_SERVER
   json["endpoints"] = EndpointsJson();
 #endif

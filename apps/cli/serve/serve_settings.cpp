@@ -24,8 +24,6 @@ using settings::StoreInteger;
 using settings::StoreText;
 using settings::StoreTrue;
 
-constexpr int kMaxParallel = 256;
-
 // Blank lines and lines that begin with # are not keys.
 Status ReadKeys(const std::string& path, std::vector<std::string>& keys) {
   constexpr std::size_t kMostBytes = 1 << 20;
@@ -166,15 +164,7 @@ settings::FlagGroup AddressFlags(ServeSettings& settings) {
              server.share_among_clients = text == "all";
              return {};
            }},
-          settings::Sets(
-              "EngineOptions::slot_folder",
-              {{"--slot-save-path"},
-               "FOLDER",
-               "this user's folder for what POST /slots/N?action=save writes: the cache of the "
-               "text "
-               "that ended last in a slot, which restore brings back; files have the tokens of "
-               "prompts, and all together --cache-file-mb at most; default: none",
-               StoreText(settings.generate.engine.slot_folder)}),
+          settings::EngineFlag("slot_folder", settings.generate.engine),
           {{"--model-name", "--alias", "-a", "--served-model-name"},
            "NAME",
            "the model's name in requests and replies; may be repeated, or several with commas: "
@@ -195,10 +185,7 @@ settings::FlagGroup LimitFlags(ServeSettings& settings) {
   server::ServerOptions& server = settings.server;
   return {"Limits",
           {
-              {{"-np", "--parallel"},
-               "N",
-               "requests that are decoded together, each with a cache of its own; default 1",
-               StoreInteger(settings.generate.engine.max_sequences, 1, kMaxParallel)},
+              settings::EngineFlag("max_sequences", settings.generate.engine),
               {{"--max-queue"},
                "N",
                "requests that may wait for that; more are told to come back; default 64",
@@ -260,7 +247,7 @@ settings::FlagGroup LogFlags(ServeSettings& settings) {
            "",
            "with the prompts in the log's lines, which have no texts otherwise",
            StoreTrue(settings.server.log_prompts)},
-          settings::RecordFlag(settings.generate.engine),
+          settings::EngineFlag("record", settings.generate.engine),
           {{"-q", "--quiet"}, "", "no line for each request", StoreTrue(settings.generate.quiet)},
       }};
 }

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "foretoken/sampling_keys.h"
 #include "settings/option_flags.h"
 
 namespace foretoken::server {
@@ -22,22 +23,19 @@ ApiError Unavailable(std::string message, std::string code) {
 std::string FieldOf(std::string_view field, bool chat) {
   if (field == "prompt" || field == "prompt_tokens") return chat ? "messages" : "prompt";
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"dry.allowed_length", "dry_allowed_length"},
-      {"dry.base", "dry_base"},
       {"dry.breakers", "dry_sequence_breakers"},
-      {"dry.multiplier", "dry_multiplier"},
-      {"dry.window", "dry_penalty_last_n"},
       {"draft_p_min", "speculative.p_min"},
       {"max_new_tokens", "max_tokens"},
       {"min_new_tokens", "min_tokens"},
       {"min_speculative_tokens", "speculative.n_min"},
       {"num_speculative_tokens", "speculative.n_max"},
       {"rejection_sampling_strategy", "speculative.strategy"},
-      {"repetition_window", "repeat_last_n"},
       {"speculative_method", "speculative.type"},
       {"verify", "speculative.strategy"}};
   for (const auto& [library, request] : kNames)
     if (field == library) return std::string(request);
+  for (const SamplingKey& key : SamplingKeys())
+    if (field == key.member) return std::string(key.field.name);
   return std::string(field);
 }
 

@@ -17,6 +17,7 @@
 #include "engine/open/cache_file.h"
 #include "engine/slots.h"
 #include "foretoken/drafts.h"
+#include "foretoken/engine_keys.h"
 #include "foretoken/speculative_config.h"
 #include "kernels/dispatch.h"
 #include "loader/drafts/caller_parts.h"
@@ -31,9 +32,17 @@ namespace foretoken {
 namespace {
 
 constexpr const char* kPairTemplate = "tokenizer.chat_template.rerank";
-constexpr int kLeastCacheTokens = 128;  // a whole draft fits, and a little text
-constexpr int kWorthKeeping = 64;       // passes that taught something about costs
-constexpr int kWorthComparing = 96;     // rounds that show how often a copy is right
+constexpr int kWorthKeeping = 64;    // passes that taught something about costs
+constexpr int kWorthComparing = 96;  // rounds that show how often a copy is right
+
+Status CheckRanges(EngineOptions& options) {
+  for (const EngineKey& key : EngineKeys()) {
+    const EngineKey::Value value = key.find(options);
+    if (const auto* const number = std::get_if<int*>(&value))
+      FORETOKEN_CHECK_OK(CheckEngineOption(key.name, **number));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -94,14 +103,7 @@ class EngineOpener {
     if (!speculative.num_speculative_tokens)
       speculative.num_speculative_tokens = draft_length::DefaultCeiling(speculative);
     FORETOKEN_CHECK_OK(loader::CheckDraftOptions(o));
-    FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, kMostContext));
-    FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
-    FORETOKEN_CHECK_OK(CheckRange("prefill rows", o.prefill_rows, 1, 4096));
-    if (o.cache_tokens != 0)
-      FORETOKEN_CHECK_OK(CheckRange("cache tokens", o.cache_tokens, kLeastCacheTokens, 1 << 30));
-    FORETOKEN_CHECK_OK(CheckRange("state checkpoints", o.state_checkpoint_tokens, 0, 1 << 24));
-    FORETOKEN_CHECK_OK(CheckRange("megabytes of the cache file", o.cache_file_mb, 1, 1 << 30));
-    FORETOKEN_CHECK_OK(CheckRange("gigabytes of repacked weights", o.repack_cache_gb, 0, 1 << 24));
+    FORETOKEN_CHECK_OK(CheckRanges(o));
     if (!o.kv_cache && !o.record.empty())
       return Fail(ErrorCode::kInvalidArgument,
                   "kv cache: a trace tells what rounds with a cache cost; leave the cache on, or "

@@ -22,10 +22,10 @@ namespace foretoken {
 namespace {
 
 Status Check(const ModelDrafterOptions& o) {
-  FORETOKEN_CHECK_OK(CheckRange("context size", o.context_size, 0, kMostContext));
-  FORETOKEN_CHECK_OK(CheckRange("sequences", o.max_sequences, 1, 1024));
-  FORETOKEN_CHECK_OK(CheckRange("gigabytes of repacked weights", o.repack_cache_gb, 0, 1 << 24));
-  return CheckRange("prefill rows", o.prefill_rows, 1, 4096);
+  FORETOKEN_CHECK_OK(CheckEngineOption("context_size", o.context_size));
+  FORETOKEN_CHECK_OK(CheckEngineOption("max_sequences", o.max_sequences));
+  FORETOKEN_CHECK_OK(CheckEngineOption("repack_cache_gb", o.repack_cache_gb));
+  return CheckEngineOption("prefill_rows", o.prefill_rows);
 }
 
 }  // namespace

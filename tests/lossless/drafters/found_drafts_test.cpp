@@ -5,27 +5,24 @@
 #include <filesystem>
 #include <fstream>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {
 
-struct OpenedIndex {
-  EngineOptions options;
-  std::unique_ptr<Engine> engine;
-};
-
-OpenedIndex Open(const std::string& model, const std::string& methods = "") {
-  OpenedIndex opened{.options = {.model = model,
-                                 .speculative = {.method = methods, .controller = "fixed"},
-                                 .threads = 1},
-                     .engine = {}};
-  auto engine = Engine::Open(opened.options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  if (engine) opened.engine = std::move(*engine);
-  return opened;
+std::unique_ptr<Engine> Open(const std::string& model, const std::string& methods = "") {
+  return OpenEngine(
+      {.model = model, .speculative = {.method = methods, .controller = "fixed"}, .threads = 1});
 }
+
+struct FoundFiles {
+  std::string folder = fixtures::TemporaryFolder();
+  std::string target = fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
+  std::string head =
+      fixtures::WriteTinyHead(folder, {.target = {.n_layers = 1}, .file_name = "mtp-tales.gguf"});
+};
 
 Completion Text(Engine& engine, bool speculates) {
   Request request;
@@ -35,73 +32,58 @@ Completion Text(Engine& engine, bool speculates) {
   request.logprobs = 2;
   request.sampling.temperature = 0;
   request.speculative.enabled = speculates;
-  auto completion = engine.Generate(request);
-  EXPECT_TRUE(completion) << completion.error().message;
-  return completion ? std::move(*completion) : Completion();
+  return Generated(engine, request);
 }
 
 TEST(FoundDrafters, TheyDraftAndTheTextStays) {
-  const std::string folder = fixtures::TemporaryFolder();
-  const std::string target =
-      fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
-  fixtures::WriteTinyHead(folder, {.target = {.n_layers = 1}, .file_name = "mtp-tales.gguf"});
-  const OpenedIndex opened = Open(target);
-  ASSERT_TRUE(opened.engine);
-  EXPECT_EQ(opened.engine->summary().method, "mtp");
-  const auto& notices = opened.engine->summary().notices;
+  const FoundFiles files;
+  const auto engine = Open(files.target);
+  ASSERT_TRUE(engine);
+  EXPECT_EQ(engine->summary().method, "mtp");
+  const auto& notices = engine->summary().notices;
   EXPECT_NE(std::find(notices.begin(), notices.end(),
                       "drafts: mtp by mtp-tales.gguf (found beside the model; "
                       "SpeculativeOptions::method none turns it off)"),
             notices.end());
-  const Completion with = Text(*opened.engine, true), plain = Text(*opened.engine, false);
+  const Completion with = Text(*engine, true), plain = Text(*engine, false);
   EXPECT_GT(with.speculation.accepted, 5);
-  EXPECT_EQ(with.token_ids, plain.token_ids);
-  ASSERT_EQ(with.logprobs.size(), plain.logprobs.size());
-  for (std::size_t i = 0; i < plain.logprobs.size(); ++i)
-    EXPECT_EQ(with.logprobs[i].top, plain.logprobs[i].top);
-  EXPECT_EQ(Open(target, "none").engine->summary().method, "none");
+  ExpectSame(with, plain);
+  EXPECT_EQ(Open(files.target, "none")->summary().method, "none");
 }
 
 // A head does not keep a second turn from the cache, and drafts behind what came from there.
 TEST(FoundDrafters, ASecondTurnReadsOnlyWhatIsNew) {
-  const std::string folder = fixtures::TemporaryFolder();
-  const std::string target =
-      fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
-  fixtures::WriteTinyHead(folder, {.target = {.n_layers = 1}, .file_name = "mtp-tales.gguf"});
-  const OpenedIndex opened = Open(target);
-  ASSERT_TRUE(opened.engine);
+  const FoundFiles files;
+  const auto engine = Open(files.target);
+  ASSERT_TRUE(engine);
   Request request;
   for (int i = 0; i < 70; ++i) request.prompt_tokens.push_back(262 + (i * 7) % 50);
   request.max_new_tokens = 40;
   request.ignore_eos = true;
   request.sampling.temperature = 0;
-  const auto first = opened.engine->Generate(request);
+  const auto first = engine->Generate(request);
   ASSERT_TRUE(first);
   request.prompt_tokens.insert(request.prompt_tokens.end(), first->token_ids.begin(),
                                first->token_ids.end());
   request.prompt_tokens.insert(request.prompt_tokens.end(), {270, 281, 265});
-  const auto second = opened.engine->Generate(request);
+  const auto second = engine->Generate(request);
   ASSERT_TRUE(second);
   EXPECT_EQ(second->timings.cached_prompt_tokens, 109);
   EXPECT_GT(second->speculation.accepted, 5);
-  const auto alone = Open(target, "none").engine->Generate(request);
+  const auto alone = Open(files.target, "none")->Generate(request);
   EXPECT_EQ(second->token_ids, alone->token_ids);
 
   // Where other drafts would give another text, the head reads the whole prompt.
   request.sampling.temperature = 0.8F;
   request.speculative.strategy = VerifyStrategy::kResidual;
-  const auto sampled = opened.engine->Generate(request);
+  const auto sampled = engine->Generate(request);
   ASSERT_TRUE(sampled);
   EXPECT_EQ(sampled->timings.cached_prompt_tokens, 0);
 }
 
 // A head whose tensors are not what its metadata promises is noticed when it is loaded.
 TEST(FoundDrafters, OneThatCannotBeLoadedIsPassedOver) {
-  const std::string folder = fixtures::TemporaryFolder();
-  const std::string target =
-      fixtures::WriteTinyModel(folder, {.n_layers = 1, .file_name = "tales.gguf"});
-  const std::string head =
-      fixtures::WriteTinyHead(folder, {.target = {.n_layers = 1}, .file_name = "mtp-tales.gguf"});
+  const auto [folder, target, head] = FoundFiles();
   fixtures::WriteTinyModel(
       folder, {.n_layers = 1, .dim = 32, .ff = 32, .n_heads = 2, .file_name = "tales-draft.gguf"});
   std::string bytes;
@@ -113,12 +95,12 @@ TEST(FoundDrafters, OneThatCannotBeLoadedIsPassedOver) {
   ASSERT_NE(at, std::string::npos);
   bytes[at + 6] = 'x';
   std::ofstream(head, std::ios::binary) << bytes;
-  const OpenedIndex opened = Open(target);
-  ASSERT_TRUE(opened.engine);
-  EXPECT_EQ(opened.engine->summary().method, "standalone");
-  ASSERT_EQ(opened.engine->summary().drafters.size(), 1U);
+  const auto engine = Open(target);
+  ASSERT_TRUE(engine);
+  EXPECT_EQ(engine->summary().method, "standalone");
+  ASSERT_EQ(engine->summary().drafters.size(), 1U);
   bool noticed = false;
-  for (const std::string& notice : opened.engine->summary().notices)
+  for (const std::string& notice : engine->summary().notices)
     noticed |= notice.starts_with("drafts: passed over " + head);
   EXPECT_TRUE(noticed);
   const auto asked =

@@ -169,16 +169,6 @@ TEST(Portfolio, UnderFixedLengthsTheFirstFileDrafts) {
   }
 }
 
-// Accepts every draft: the negative control.
-class AcceptsAll final : public Verifier {
- public:
-  std::string_view name() const override { return "all"; }
-  bool lossless() const override { return false; }
-  Verdict Verify(DraftsToVerify& draft) override {
-    return {draft.length(), draft.Sample(draft.length())};
-  }
-};
-
 TEST(Portfolio, KeepsTheTargetsDistribution) {
   constexpr int kSeeds = 3000;
   const auto want = SecondTokens(*OpenEngine(With({})), 0, kSeeds, "none");

@@ -207,15 +207,6 @@ TEST(RequestStrategy, IsRefusedByTheRulesOfTheFlag) {
             "none; use sample-match");
 }
 
-class AcceptsAll final : public Verifier {
- public:
-  std::string_view name() const override { return "all"; }
-  bool lossless() const override { return false; }
-  Verdict Verify(DraftsToVerify& draft) override {
-    return {draft.length(), draft.Sample(draft.length())};
-  }
-};
-
 TEST(RequestStrategy, IsRefusedWhereOneVerifierServesAll) {
   EngineOptions synthetic = PairOptions();
   synthetic.speculative.synthetic_acceptance_rate = 0.5;

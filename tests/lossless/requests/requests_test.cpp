@@ -9,31 +9,16 @@
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
+#include "lossless/parts_testing.h"
 
 namespace foretoken {
 namespace {
 
-struct Models {
-  std::string target, draft;
-};
-const Models& Files() {
-  static const Models models = [] {
-    const std::string folder = fixtures::TemporaryFolder();
-    fixtures::TinyModelOptions options{.seed = 51, .context_length = 96};
-    Models m;
-    m.target = fixtures::WriteTinyModel(folder, options);
-    options.noise = 0.1;
-    m.draft = fixtures::WriteTinyModel(folder, options);
-    return m;
-  }();
-  return models;
-}
-
 std::unique_ptr<Engine> OpenMethod(const std::string& method) {
-  EngineOptions options{.model = Files().target,
+  EngineOptions options{.model = Pair().target,
                         .speculative = {.method = method, .controller = "fixed"},
                         .threads = 1};
-  if (method == "standalone") options.draft_model = Files().draft;
+  if (method == "standalone") options.draft_model = Pair().draft;
   return OpenEngine(options);
 }
 
@@ -250,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 ErrorCode OpenCode(EngineOptions options, const char* says) {
-  if (options.model.empty()) options.model = Files().target;
+  if (options.model.empty()) options.model = Pair().target;
   const auto engine = Engine::Open(std::move(options));
   if (engine) return static_cast<ErrorCode>(-1);
   EXPECT_NE(engine.error().message.find(says), std::string::npos) << engine.error().message;
@@ -263,9 +248,8 @@ TEST(Open, RefusesWhatDoesNotBelongTogether) {
   EXPECT_EQ(OpenCode({.speculative = {.method = "ngram", .strategy = VerifyStrategy::kResidual}},
                      "sample-match"),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(
-      OpenCode({.draft_model = Files().draft, .speculative = {.method = "ngram"}}, "drop one"),
-      ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenCode({.draft_model = Pair().draft, .speculative = {.method = "ngram"}}, "drop one"),
+            ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.speculative = {.method = "medusa"}}, "medusa"), ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.speculative = {.num_speculative_tokens = 65}}, "[0, 64]"),
             ErrorCode::kInvalidArgument);
@@ -278,7 +262,7 @@ TEST(Open, RefusesWhatDoesNotBelongTogether) {
 
 TEST(Open, RefusesGreedyVerificationOfSampledText) {
   auto engine =
-      Engine::Open({.model = Files().target, .speculative = {.strategy = VerifyStrategy::kGreedy}});
+      Engine::Open({.model = Pair().target, .speculative = {.strategy = VerifyStrategy::kGreedy}});
   ASSERT_TRUE(engine);
   Request r = Greedy(4);
   EXPECT_TRUE((*engine)->Generate(r));
@@ -292,11 +276,11 @@ class Controllers : public testing::TestWithParam<const char*> {
  protected:
   static std::unique_ptr<Engine> OpenWith(const std::string& method,
                                           const std::string& controller) {
-    EngineOptions options{.model = Files().target,
+    EngineOptions options{.model = Pair().target,
                           .speculative = {.method = method, .controller = "fixed"},
                           .threads = 1};
     options.speculative.controller = controller;
-    if (method == "standalone") options.draft_model = Files().draft;
+    if (method == "standalone") options.draft_model = Pair().draft;
     return OpenEngine(options);
   }
 };
@@ -334,7 +318,7 @@ INSTANTIATE_TEST_SUITE_P(Names, Controllers, testing::Values("ewma", "heuristic"
                          });
 
 TEST(ControllerNames, AreRefusedWithThoseThereAre) {
-  EngineOptions options{.model = Files().target};
+  EngineOptions options{.model = Pair().target};
   options.speculative.controller = "guess";
   const auto engine = Engine::Open(options);
   ASSERT_FALSE(engine);
