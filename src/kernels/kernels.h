@@ -157,14 +157,6 @@ struct AttentionArgs {
   tensor::KvType k_type, v_type;
   float* scratch;  // AttentionScratchFloats(head_dim) floats of the calling thread
 };
-// How many positions of the blocks that it sees end before a row's end.
-inline int SeenLength(const AttentionArgs& args, int row) noexcept {
-  return args.row_len[row] - args.skipped_blocks * tensor::kKvBlock;
-}
-// The number of the block that holds the positions from 32 * block on of those that a row sees.
-inline std::int32_t SeenBlock(const AttentionArgs& args, int block) noexcept {
-  return args.blocks[block == 0 ? 0 : block + args.skipped_blocks];
-}
 // Queries that one call works on at a time. For each of them the scratch buffer holds an accumulator,
 // 32 weights and, where keys or values are integers, the query and the weights in integers.
 inline constexpr int kAttentionQueries = 32;

@@ -25,7 +25,7 @@ struct SeenPositions {
  private:
   static void Attend(const kernels::AttentionArgs& args) {
     for (int row = 0; row < args.n_rows; ++row) {
-      const int length = kernels::SeenLength(args, row);
+      const int length = args.row_len[row] - args.skipped_blocks * tensor::kKvBlock;
       most = std::max(most, args.window > 0 ? std::min(args.window, length) : length);
     }
     kernels::KernelsFor(kernels::Isa::kScalar).attention(args);

@@ -16,6 +16,7 @@
 #include "kernels/generic/exp.h"
 #include "kernels/generic/integer_attention.h"
 #include "kernels/generic/key_values.h"
+#include "kernels/generic/seen_blocks.h"
 #include "kernels/generic/stored.h"
 
 namespace foretoken::kernels::generic {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as kernels/kernels.h defines it: one query at a time, one block after another.
+#include "kernels/generic/seen_blocks.h"
 #include "kernels/scalar/exp.h"
 #include "kernels/scalar/functions.h"
 #include "kernels/scalar/half.h"
