@@ -7,7 +7,8 @@
 //
 // The caller decides which blocks of the cache's memory a sequence has (kv/block_tables.h) and
 // names them in the pass. The logits of a row depend only on the tokens of its sequence up to that
-// row, and on the windows of the passes that read them, never on the other rows, on how a text is divided into passes, or on the number of threads.
+// row, and on the windows of the passes that read them, never on the other rows, on how a text is
+// divided into passes, or on the number of threads.
 //
 // One thread uses a runner at a time.
 #pragma once
