@@ -65,6 +65,7 @@ std::vector<Constant> Constants() {
           {"kReviewShare", &kReviewShare},
           {"kNear", &kNear},
           {"kNearShare", &kNearShare},
+          {"kFirstNear", &kFirstNear},
           {"kTryShare", &kTryShare},
           {"kFirstTry", &kFirstTry},
           {"kFewReadings", &kFewReadings},

@@ -242,7 +242,8 @@ bool CostModel::NearlyPays(const Pass& pass, const State& state,
                drafted = Rate(pass, tokens, state.least, DraftUs(state, offer, state.least)),
                us = costs_.PassUs(rows, pass.context) + ProbeUs(state, offer) + costs_.RestUs(),
                loss_us = us - tokens / plain;
-  return drafted >= (1 - kNear) * plain && lost_us_ + loss_us <= kNearShare * total_us_;
+  return drafted >= (1 - kNear) * plain &&
+         lost_us_ + loss_us <= kNearShare * (total_us_ + kFirstNear / plain);
 }
 
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {

@@ -22,16 +22,17 @@ FORETOKEN_TUNED int kFirstInterval = 16;  // 1/2:  0.00,  -3.8   x2: -0.04,  -3.
 // The first rounds that a new drafter drafts, for each class of evidence, as long as drafts would pay
 // if so many more were accepted.
 FORETOKEN_TUNED int kFirstLooks = 8;     // 1/2: -0.03,  -3.2   x2: -0.01,  -6.7
-FORETOKEN_TUNED double kHopedLooks = 5;  // 1/2:  0.00,  -0.5   x2: -0.03,  -0.9
+FORETOKEN_TUNED double kHopedLooks = 7;  // 1/2:  0.00,  -0.5   x2: -0.03,  -0.9
 // The share of all time that probes may take, of a request's own time, and of the time since a
 // drafter was last timed.
 FORETOKEN_TUNED double kProbeShare = 0.01;     // 1/2:  0.02,  -2.1   x2:  0.90,  -2.9
 FORETOKEN_TUNED double kOwnProbeShare = 0.05;  // 1/2:  0.00,  -0.2   x2: -0.07,  -1.0
 FORETOKEN_TUNED double kReviewShare = 0.002;   // 1/2:  0.01,  -0.3   x2: -0.02,  -1.4
-// Shortest drafts of a model that would lose at most this share of the speed, and the share of all time
-// that they may lose.
-FORETOKEN_TUNED double kNear = 0.1;        // 1/2: -0.03,  -3.5   x2: -0.05,  -1.2
+// Shortest drafts of a model that would lose at most this share of the speed, the share of all time
+// that they may lose, and the plain passes before the first round whose share that is.
+FORETOKEN_TUNED double kNear = 0.12;       // 1/2: -0.03,  -3.5   x2: -0.05,  -1.2
 FORETOKEN_TUNED double kNearShare = 0.01;  // 1/2: -0.02,  -1.2   x2:  0.02,  -0.5
+FORETOKEN_TUNED double kFirstNear = 200;
 // Longer drafts than planned, whose costs may have been read in a bad moment: the share of the time
 // that they may waste, and the plain passes before the first round whose share that is; the rounds
 // after which they are considered; the passes for which a reading counts as late; the readings until
@@ -64,7 +65,7 @@ FORETOKEN_TUNED double kFirstGuess = 0.7;     // 1/2: -0.11, -10.5   x2: -0.21, 
 FORETOKEN_TUNED double kOwnFading = 0.93;     // 1/2: -0.08,  -3.3   x2:  0.03,  -2.8
 FORETOKEN_TUNED double kSharedFading = 0.98;  // 1/2:  0.08,  -1.5   x2: -0.10,  -3.7
 FORETOKEN_TUNED double kIdleFading = 0.985;   // 1/2: -0.05,  -6.5   x2:  0.02,  -1.2
-FORETOKEN_TUNED double kPseudoOwn = 8;        // 1/2: -0.32,  -4.7   x2:  0.12,  -2.2
+FORETOKEN_TUNED double kPseudoOwn = 16;       // 1/2: -0.32,  -4.7   x2:  0.12,  -2.2
 FORETOKEN_TUNED double kPseudoShared = 5;     // 1/2: -0.13,  -8.6   x2:  0.05,  -2.5
 
 // The referee, in passes: before a review, with one sequence and with several; plain passes of a
