@@ -15,87 +15,87 @@
 namespace foretoken::draft_length::tuning {
 
 // Every interval that doubles ends here (rounds or passes), so that a change is noticed at last.
-FORETOKEN_TUNED int kLongestWait = 4096;  // 1/2: -0.02,  -0.3   x2:  0.00,   0.0
+FORETOKEN_TUNED int kLongestWait = 4096;  // 1/2: -0.01,  -0.3   x2:  0.00,   0.0
 
 // Rounds before the first probe of a sequence that decodes plainly.
-FORETOKEN_TUNED int kFirstInterval = 16;  // 1/2:  0.00,  -3.8   x2: -0.04,  -3.7
+FORETOKEN_TUNED int kFirstInterval = 16;  // 1/2:  0.00,  -1.0   x2:  0.02,  -1.4
 // The first rounds that a new drafter drafts, for each class of evidence, as long as drafts would pay
 // if so many more were accepted.
-FORETOKEN_TUNED int kFirstLooks = 8;     // 1/2: -0.03,  -3.2   x2: -0.01,  -6.7
-FORETOKEN_TUNED double kHopedLooks = 7;  // 1/2:  0.00,  -0.5   x2: -0.03,  -0.9
+FORETOKEN_TUNED int kFirstLooks = 8;     // 1/2:  0.01,  -0.5   x2: -0.03,  -6.2
+FORETOKEN_TUNED double kHopedLooks = 7;  // 1/2:  0.01,  -0.3   x2: -0.02,  -1.0
 // The share of all time that probes may take, of a request's own time, and of the time since a
 // drafter was last timed.
-FORETOKEN_TUNED double kProbeShare = 0.01;     // 1/2:  0.02,  -2.1   x2:  0.90,  -2.9
-FORETOKEN_TUNED double kOwnProbeShare = 0.05;  // 1/2:  0.00,  -0.2   x2: -0.07,  -1.0
-FORETOKEN_TUNED double kReviewShare = 0.002;   // 1/2:  0.01,  -0.3   x2: -0.02,  -1.4
+FORETOKEN_TUNED double kProbeShare = 0.01;     // 1/2:  0.04,  -0.7   x2:  0.87,  -1.7
+FORETOKEN_TUNED double kOwnProbeShare = 0.05;  // 1/2:  0.01,   0.0   x2: -0.06,  -0.9
+FORETOKEN_TUNED double kReviewShare = 0.002;   // 1/2:  0.01,  -0.1   x2: -0.01,  -0.4
 // Shortest drafts of a model that would lose at most this share of the speed, the share of all time
 // that they may lose, and the plain passes before the first round whose share that is.
-FORETOKEN_TUNED double kNear = 0.12;       // 1/2: -0.03,  -3.5   x2: -0.05,  -1.2
-FORETOKEN_TUNED double kNearShare = 0.01;  // 1/2: -0.02,  -1.2   x2:  0.02,  -0.5
-FORETOKEN_TUNED double kFirstNear = 200;
+FORETOKEN_TUNED double kNear = 0.12;       // 1/2: -0.01,  -3.3   x2: -0.09,  -2.6
+FORETOKEN_TUNED double kNearShare = 0.01;  // 1/2:  0.01,  -1.1   x2: -0.03,  -1.5
+FORETOKEN_TUNED double kFirstNear = 200;   // 1/2:  0.01,  -1.0   x2:  0.00,  -0.5
 // Longer drafts than planned, whose costs may have been read in a bad moment: the share of the time
 // that they may waste, and the plain passes before the first round whose share that is; the rounds
 // after which they are considered; the passes for which a reading counts as late; the readings until
 // a draft's cost is known, and the share of what was measured at the start that it may be until then.
-FORETOKEN_TUNED double kTryShare = 0.005;    // 1/2: -0.04,  -7.2   x2: -0.03,  -4.8
-FORETOKEN_TUNED int kFirstTry = 200;         // 1/2: -0.02,  -2.8   x2: -0.02,  -2.1
-FORETOKEN_TUNED int kTryEvery = 4;           // 1/2: -0.03,  -5.5   x2: -0.01,  -1.6
-FORETOKEN_TUNED int kLately = 1024;          // 1/2: -0.04,  -6.8   x2: -0.05,  -5.9
+FORETOKEN_TUNED double kTryShare = 0.005;    // 1/2:  0.01,  -1.1   x2:  0.01,  -1.2
+FORETOKEN_TUNED int kFirstTry = 200;         // 1/2:  0.01,  -0.4   x2: -0.01,  -1.3
+FORETOKEN_TUNED int kTryEvery = 4;           // 1/2:  0.01,  -0.8   x2:  0.03,  -1.0
+FORETOKEN_TUNED int kLately = 1024;          // 1/2: -0.01,  -5.2   x2: -0.01,  -3.1
 FORETOKEN_TUNED int kFewReadings = 2;        // 1/2:  0.00,   0.0   x2:  0.00,  -0.1
-FORETOKEN_TUNED double kHopedDraft = 0.125;  // 1/2:  0.00,   0.0   x2:  0.00,  -0.1
+FORETOKEN_TUNED double kHopedDraft = 0.125;  // 1/2:  0.00,   0.0   x2:  0.00,  -0.2
 // Rounds with one drafter of a portfolio before another one gets a round.
-FORETOKEN_TUNED int kFirstPatience = 24;  // 1/2: -0.01,  -0.7   x2:  0.00,  -0.2
+FORETOKEN_TUNED int kFirstPatience = 24;  // 1/2:  0.00,   0.0   x2:  0.00,   0.0
 // Rounds without a plan, chosen so that plans take at most a share of the time.
-FORETOKEN_TUNED int kLongestSleep = 16;         // 1/2:  0.00,   0.0   x2:  0.00,   0.0
-FORETOKEN_TUNED double kPlanningUs = 0.8;       // 1/2: -0.02,  -0.8   x2:  0.02,  -0.7
-FORETOKEN_TUNED double kPlanningShare = 0.002;  // 1/2:  0.02,  -0.7   x2: -0.02,  -0.8
+FORETOKEN_TUNED int kLongestSleep = 16;         // 1/2:  0.00,  -0.4   x2:  0.00,   0.0
+FORETOKEN_TUNED double kPlanningUs = 0.8;       // 1/2: -0.02,  -0.6   x2:  0.02,  -1.6
+FORETOKEN_TUNED double kPlanningShare = 0.002;  // 1/2:  0.02,  -1.6   x2: -0.02,  -0.6
 // Drafts must promise a gain of this share, and more where readings scatter.
-FORETOKEN_TUNED double kMargin = 0.01;            // 1/2: -0.03,  -5.2   x2: -0.04,  -3.2
-FORETOKEN_TUNED double kMarginPerJitter = 0.125;  // 1/2: -0.08, -15.1   x2: -0.01,  -1.5
+FORETOKEN_TUNED double kMargin = 0.01;            // 1/2: -0.01,  -2.2   x2:  0.02,  -1.7
+FORETOKEN_TUNED double kMarginPerJitter = 0.125;  // 1/2: -0.01,  -0.7   x2:  0.00,  -0.8
 // The most rounds over which the tokens that a drafter must read first are spread: half of them for a
 // drafter whose first rounds are not over, and half of what is left of the text, if that is less.
-FORETOKEN_TUNED int kCatchUpRounds = 64;  // 1/2: -0.02,  -2.3   x2: -0.03,  -9.6
+FORETOKEN_TUNED int kCatchUpRounds = 64;  // 1/2: -0.01,  -1.1   x2: -0.03, -10.2
 // The passes that a new drafter may read before its first rounds where kCatchUpRounds rounds are left; where
 // fewer are, so much less, but one in any case.
 FORETOKEN_TUNED double kLookPasses = 4;  // 1/2:  0.00,   0.0   x2:  0.00,   0.0
 
 // How likely drafts are accepted: the first guess, the weight of a verdict when the next one comes,
 // the weight of a request's own verdicts after a round without drafts, and pseudo-observations.
-FORETOKEN_TUNED double kFirstGuess = 0.7;     // 1/2: -0.11, -10.5   x2: -0.21, -15.1
-FORETOKEN_TUNED double kOwnFading = 0.93;     // 1/2: -0.08,  -3.3   x2:  0.03,  -2.8
-FORETOKEN_TUNED double kSharedFading = 0.98;  // 1/2:  0.08,  -1.5   x2: -0.10,  -3.7
-FORETOKEN_TUNED double kIdleFading = 0.985;   // 1/2: -0.05,  -6.5   x2:  0.02,  -1.2
-FORETOKEN_TUNED double kPseudoOwn = 16;       // 1/2: -0.32,  -4.7   x2:  0.12,  -2.2
-FORETOKEN_TUNED double kPseudoShared = 5;     // 1/2: -0.13,  -8.6   x2:  0.05,  -2.5
+FORETOKEN_TUNED double kFirstGuess = 0.7;     // 1/2: -0.09, -11.1   x2: -0.20, -13.1
+FORETOKEN_TUNED double kOwnFading = 0.93;     // 1/2: -0.06,  -2.6   x2:  0.07,  -0.8
+FORETOKEN_TUNED double kSharedFading = 0.98;  // 1/2:  0.07,  -1.3   x2: -0.08,  -2.6
+FORETOKEN_TUNED double kIdleFading = 0.985;   // 1/2:  0.00,  -0.6   x2:  0.03,  -0.4
+FORETOKEN_TUNED double kPseudoOwn = 16;       // 1/2: -0.12,  -4.1   x2:  0.07,  -1.7
+FORETOKEN_TUNED double kPseudoShared = 5;     // 1/2: -0.12,  -9.4   x2: -0.01,  -2.3
 
 // The referee, in passes: before a review, with one sequence and with several; plain passes of a
 // review; passes with drafts after a suspension; plain passes of a suspension.
-FORETOKEN_TUNED int kFirstReviewAlone = 256;    // 1/2: -0.02,  -2.7   x2: -0.01,  -2.1
-FORETOKEN_TUNED int kFirstReviewTogether = 64;  // 1/2:  0.03,   0.0   x2:  0.01,  -1.1
-FORETOKEN_TUNED int kComparison = 8;            // 1/2:  0.04,  -0.9   x2: -0.07,  -0.6
-FORETOKEN_TUNED int kTrial = 32;                // 1/2:  0.02,  -0.1   x2: -0.02,  -1.0
-FORETOKEN_TUNED int kFirstSuspension = 256;     // 1/2: -0.01,  -1.2   x2:  0.01,  -0.5
+FORETOKEN_TUNED int kFirstReviewAlone = 256;    // 1/2: -0.01,  -2.1   x2:  0.00,  -1.7
+FORETOKEN_TUNED int kFirstReviewTogether = 64;  // 1/2:  0.02,  -0.1   x2: -0.01,  -1.1
+FORETOKEN_TUNED int kComparison = 8;            // 1/2:  0.05,  -1.3   x2: -0.07,  -1.3
+FORETOKEN_TUNED int kTrial = 32;                // 1/2:  0.02,  -0.3   x2: -0.02,  -0.9
+FORETOKEN_TUNED int kFirstSuspension = 256;     // 1/2: -0.01,  -1.0   x2:  0.02,  -0.8
 
 // Readings of costs: the share of a reading that moves the machine's speed, and the least share
 // that moves the cost of its own rows; the readings that a cost measured at the start counts for;
 // the jitter at which a reading counts half; an error that is far off; the share of a reading that
 // moves a draft's cost.
-FORETOKEN_TUNED double kLevelShare = 0.15;  // 1/2: -0.02,  -1.3   x2:  0.00,  -3.1
-FORETOKEN_TUNED double kRowsShare = 0.005;  // 1/2:  0.00,  -0.5   x2:  0.01,  -1.4
-FORETOKEN_TUNED int kStartCounts = 8;       // 1/2:  0.01,  -4.4   x2: -0.06,  -3.0
+FORETOKEN_TUNED double kLevelShare = 0.15;  // 1/2:  0.02,  -0.8   x2: -0.01,  -1.3
+FORETOKEN_TUNED double kRowsShare = 0.005;  // 1/2: -0.01,  -1.0   x2:  0.02,  -0.6
+FORETOKEN_TUNED int kStartCounts = 8;       // 1/2:  0.06,  -0.6   x2: -0.01,  -2.1
 // The most readings that neighbours count for beside a row's own; passes of equal rows in a row after
 // which a reading moves their own cost half as much.
-FORETOKEN_TUNED int kNeighbours = 16;      // 1/2:  0.00,  -0.4   x2:  0.01,  -0.2
-FORETOKEN_TUNED double kLongRun = 8;       // 1/2: -0.04,  -1.2   x2:  0.02,  -1.3
-FORETOKEN_TUNED double kCalmJitter = 0.1;  // 1/2: -0.03,  -1.8   x2:  0.01,  -1.3
-FORETOKEN_TUNED double kFarOff = 0.25;     // 1/2:  0.05,  -3.1   x2: -0.30, -27.8
-FORETOKEN_TUNED double kDraftShare = 0.1;  // 1/2:  0.01,  -0.5   x2: -0.03,  -1.4
+FORETOKEN_TUNED int kNeighbours = 16;      // 1/2:  0.01,  -0.2   x2:  0.00,  -0.3
+FORETOKEN_TUNED double kLongRun = 8;       // 1/2:  0.02,  -0.6   x2:  0.01,  -0.8
+FORETOKEN_TUNED double kCalmJitter = 0.1;  // 1/2: -0.03,  -2.0   x2:  0.02,  -0.4
+FORETOKEN_TUNED double kFarOff = 0.25;     // 1/2:  0.07,  -1.3   x2: -0.31, -30.4
+FORETOKEN_TUNED double kDraftShare = 0.1;  // 1/2: -0.01,  -0.4   x2:  0.00,  -0.4
 
 // The cost of rows beyond the measured ones: a row costs this much more than the last ones did, and
 // this share of a pass on top, which is the least that any row costs; where one point was measured,
 // a row costs this share of a pass.
 FORETOKEN_TUNED double kDearerRows = 1.2;   // 1/2:  0.00,   0.0   x2:  0.00,   0.0
-FORETOKEN_TUNED double kLeastRow = 0.02;    // 1/2: -0.03,  -1.7   x2: -0.07, -11.0
-FORETOKEN_TUNED double kUnknownRow = 0.25;  // 1/2:  0.00,  -0.3   x2:  0.00,  -0.3
+FORETOKEN_TUNED double kLeastRow = 0.02;    // 1/2: -0.02,  -1.6   x2: -0.01,  -2.3
+FORETOKEN_TUNED double kUnknownRow = 0.25;  // 1/2:  0.00,  -0.3   x2:  0.00,  -0.2
 
 }  // namespace foretoken::draft_length::tuning
