@@ -104,7 +104,7 @@ inline constexpr EngineKey kRows[] = {
                       "number of threads; default 0: $FORETOKEN_THREADS, or else one for each core "
                       "that this process may use",
                       kAll,
-                      {0, 1024}}),
+                      {0, 512}}),
     Row<&E::pin_threads>(
         "pin_threads",
         {{"--pin-threads"},
