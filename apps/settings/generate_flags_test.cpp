@@ -55,14 +55,15 @@ TEST(GenerateFlags, TakeEachTypeOfTheCache) {
   const std::pair<const char*, CacheType> types[] = {{"f32", CacheType::kF32},
                                                      {"f16", CacheType::kF16},
                                                      {"bf16", CacheType::kBF16},
-                                                     {"q8_0", CacheType::kQ8_0}};
+                                                     {"q8_0", CacheType::kQ8_0},
+                                                     {"q4_0", CacheType::kQ4_0}};
   for (const auto& [name, type] : types) {
     GenerateSettings settings;
     ASSERT_EQ(Read(settings, {"-m", "a", "-p", "x", "--cache-type-v", name}), "");
     EXPECT_EQ(settings.engine.cache_type_v, type) << name;
   }
   EXPECT_EQ(MessageOfGenerate({"-m", "a", "-p", "x", "-ctk", "q4"}),
-            "-ctk: 'q4' is not a cache type; choose f32, f16, bf16 or q8_0");
+            "-ctk: 'q4' is not a cache type; choose f32, f16, bf16, q8_0 or q4_0");
 }
 
 TEST(GenerateFlags, BoundTheCacheAndSwitchSharingOff) {

@@ -145,8 +145,9 @@ int main(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   foretoken::ThreadPool pool(foretoken::UsableCores());
   const std::vector<ft::Isa> isas = ft::AvailableIsas();
-  for (const auto& [type, name] : {std::pair(KvType::kF16, "F16"), std::pair(KvType::kBF16, "BF16"),
-                                   std::pair(KvType::kQ8_0, "Q8_0")})
+  for (const auto& [type, name] :
+       {std::pair(KvType::kF16, "F16"), std::pair(KvType::kBF16, "BF16"),
+        std::pair(KvType::kQ8_0, "Q8_0"), std::pair(KvType::kQ4_0, "Q4_0")})
     for (auto isa = isas.rbegin(); isa != isas.rend(); ++isa)
       benchmark::RegisterBenchmark((std::string(name) + "/" + std::string(ft::Name(*isa))).c_str(),
                                    [&pool, type = type, isa = *isa](benchmark::State& state) {

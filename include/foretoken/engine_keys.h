@@ -115,7 +115,7 @@ inline constexpr EngineKey kRows[] = {
         "cache_type_k",
         {{"-ctk", "--cache-type-k"},
          "TYPE",
-         "number type of the keys in the cache: f32, f16, bf16 or q8_0; default f16"}),
+         "number type of the keys in the cache: f32, f16, bf16, q8_0 or q4_0; default f16"}),
     Row<&E::cache_type_v>("cache_type_v", {{"-ctv", "--cache-type-v"},
                                            "TYPE",
                                            "number type of the values in the cache; default f16"}),

@@ -21,13 +21,14 @@ class Drafter;    // drafter.h
 class RankGroup;  // ranks.h
 class Verifier;   // verifier.h
 
-enum class CacheType { kF32, kF16, kBF16, kQ8_0 };
-inline constexpr std::array<std::string_view, 4> kCacheTypeNames = {"f32", "f16", "bf16", "q8_0"};
+enum class CacheType { kF32, kF16, kBF16, kQ8_0, kQ4_0 };
+inline constexpr std::array<std::string_view, 5> kCacheTypeNames = {"f32", "f16", "bf16", "q8_0",
+                                                                    "q4_0"};
 [[nodiscard]] inline Result<CacheType> ParseCacheType(std::string_view name) {
   for (std::size_t i = 0; i < kCacheTypeNames.size(); ++i)
     if (kCacheTypeNames[i] == name) return static_cast<CacheType>(i);
   return InvalidArgument("'" + Shown(name) +
-                         "' is not a cache type; choose f32, f16, bf16 or q8_0");
+                         "' is not a cache type; choose f32, f16, bf16, q8_0 or q4_0");
 }
 
 // Which n-gram contexts are stored: those of all lengths, or only the longest.

@@ -14,7 +14,8 @@ namespace {
 using tensor::kKvBlock;
 using tensor::KvType;
 
-constexpr KvType kAttendedTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
+constexpr KvType kAttendedTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0,
+                                     KvType::kQ4_0};
 
 // The vector tables, and a stand-in for AVX-VNNI where the processor has AVX-512's coding of its
 // instruction.
@@ -45,7 +46,7 @@ struct AttentionShape {
 
   bool Fits() const {
     return (head_dim % 32 == 0 && values_in_keys % 32 == 0) ||
-           (k_type != KvType::kQ8_0 && v_type != KvType::kQ8_0);
+           !(tensor::HasScales(k_type) || tensor::HasScales(v_type));
   }
   int n_positions() const { return row_len.back(); }
   int row_width() const { return n_group * head_dim; }
@@ -163,6 +164,34 @@ class Problem {
     return out;
   }
 
+  // The cache of q4_0 in q8_0: 16 times the numbers, and a 16th of the scales.
+  Problem InBytes() const {
+    AttentionShape shape = shape_;
+    shape.k_type = shape.v_type = KvType::kQ8_0;
+    Problem bytes(shape);
+    for (const std::int32_t block : blocks_) {
+      const auto id = static_cast<std::size_t>(block);
+      const int head_dim = shape.head_dim;
+      const std::byte *const k = k_.data() + id * k_stride_, *const v = v_.data() + id * v_stride_;
+      std::byte* const key_bytes = bytes.k_.data() + id * bytes.k_stride_;
+      std::byte* const value_bytes = bytes.v_.data() + id * bytes.v_stride_;
+      for (int j = 0; j < kKvBlock; ++j)
+        for (int d = 0; d < head_dim; ++d) {
+          key_bytes[(d / 4 * kKvBlock + j) * 4 + d % 4] =
+              SixteenTimes(k[(d / 8 * kKvBlock + j) * 4 + d % 4], d % 8 >= 4);
+          value_bytes[(j / 4 * head_dim + d) * 4 + j % 4] =
+              SixteenTimes(v[(j / 8 * head_dim + d) * 4 + j % 4], j % 8 >= 4);
+        }
+      for (int i = 0; i < head_dim; ++i) {
+        const std::size_t in = static_cast<std::size_t>(kKvBlock * head_dim / 2 + 2 * i),
+                          out = static_cast<std::size_t>(kKvBlock * head_dim + 2 * i);
+        CopySixteenth(k + in, key_bytes + out);
+        CopySixteenth(v + in, value_bytes + out);
+      }
+    }
+    return bytes;
+  }
+
   float Scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)); }
 
   std::vector<float> keys, values, queries, sinks;
@@ -170,6 +199,18 @@ class Problem {
   void ForgetBlock(int index) { blocks_[static_cast<std::size_t>(index)] = 1 << 30; }
 
  private:
+  static std::byte SixteenTimes(std::byte both, bool upper) {
+    const int four =
+        (upper ? std::to_integer<int>(both) >> 4 : std::to_integer<int>(both) & 15) - 8;
+    return static_cast<std::byte>(16 * four);
+  }
+  static void CopySixteenth(const std::byte* from, std::byte* to) {
+    std::uint16_t scale;
+    std::memcpy(&scale, from, 2);
+    scale = tensor::F32ToF16(tensor::F16ToF32(scale) / 16);
+    std::memcpy(to, &scale, 2);
+  }
+
   AttentionShape shape_;
   std::size_t k_stride_, v_stride_;
   AlignedBytes k_, v_;
@@ -177,7 +218,7 @@ class Problem {
 };
 
 TEST(Attention, IsCloseToSoftmaxInDoubles) {
-  const double tolerance[] = {2e-6, 2e-3, 2e-2, 2e-2};
+  const double tolerance[] = {2e-6, 2e-3, 2e-2, 2e-2, 2.5e-1};
   for (const KvType k_type : kAttendedTypes) {
     for (const KvType v_type : kAttendedTypes) {
       for (const int head_dim : {8, 64, 96}) {
@@ -221,10 +262,23 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllTypesAndHeads) {
   }
 }
 
+TEST(Attention, OverFoursIsThatOverBytesSixteenTimesAsLarge) {
+  for (const int head_dim : {32, 64, 96, 128}) {
+    AttentionShape shape{KvType::kQ4_0, KvType::kQ4_0, head_dim, 3, {1, 30, 33, 34, 65}};
+    for (const int window : {0, 20}) {
+      shape.window = window;
+      const Problem problem(shape), bytes = problem.InBytes();
+      const auto expected = bytes.Run(Scalar());
+      for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
+      EXPECT_TRUE(SameBits(problem.Run(Scalar()), expected)) << shape.Text();
+    }
+  }
+}
+
 TEST(Attention, HasTheBitsOfTheScalarTableForAllGroupsAndNumbersOfRows) {
   for (int n_group = 1; n_group <= 8; ++n_group) {
     for (int n_rows = 1; n_rows <= 9; ++n_rows) {
-      for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+      for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0}) {
         AttentionShape shape{type, type, 32, n_group, {}};
         for (int row = 0; row < n_rows; ++row) shape.row_len.push_back(29 + row);
         const Problem problem(shape);
@@ -252,7 +306,7 @@ TEST(Attention, ComputesRoughExponentialsAsItsContractSays) {
 TEST(Attention, HasTheBitsOfTheScalarTableForManyQueriesAndBlocks) {
   for (const int n_group : {1, 3, 4, 5})
     for (const int n_rows : {4, 8, 11, 19})
-      for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+      for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0}) {
         AttentionShape shape{type, type, 64, n_group, {}};
         for (int row = 0; row < n_rows; ++row) shape.row_len.push_back(157 + row);
         const Problem problem(shape);
@@ -281,6 +335,8 @@ TEST(Attention, GivesARowTheSameBitsAloneAndAmongOthers) {
   ExpectTheSameAlone({KvType::kF16, KvType::kBF16, 48, 3, row_len});
   ExpectTheSameAlone({KvType::kQ8_0, KvType::kQ8_0, 64, 3, row_len});
   ExpectTheSameAlone({KvType::kQ8_0, KvType::kF16, 32, 4, row_len});
+  ExpectTheSameAlone({KvType::kQ4_0, KvType::kQ4_0, 64, 3, row_len});
+  ExpectTheSameAlone({KvType::kQ4_0, KvType::kQ8_0, 96, 2, row_len});
 }
 
 TEST(Attention, NeverLooksAtPositionsARowDoesNotSee) {
@@ -315,23 +371,25 @@ TEST(Attention, KeepsItsBitsWhenWeightsUnderflow) {
 // All weights and values of a block are +-127, and so are queries and keys: no sum of a few products
 // may leave the width that an instruction set has for it.
 TEST(Attention, KeepsItsBitsWithTheLargestIntegers) {
-  const AttentionShape shape{KvType::kQ8_0, KvType::kQ8_0, 64, 4, {96, 97, 98, 99}};
-  for (const float sign : {1.0f, -1.0f}) {
-    Problem problem(shape);
-    const std::vector<float> largest(64, 2 * sign);
-    for (float& q : problem.queries) q = 1;
-    for (int i = 0; i < shape.n_positions(); ++i) problem.Store(i, largest.data(), largest.data());
-    const auto expected = problem.Run(Scalar());
-    for (const float x : expected) ASSERT_NEAR(x, largest[0], 1e-3f);
-    for (const Kernels* kernels : AttentionTables())
-      EXPECT_TRUE(SameBits(problem.Run(*kernels), expected)) << kernels->isa;
-  }
+  for (const auto& [type, deviation] : {std::pair(KvType::kQ8_0, 1e-3f), {KvType::kQ4_0, 0.1f}})
+    for (const float sign : {1.0f, -1.0f}) {
+      const AttentionShape shape{type, type, 64, 4, {96, 97, 98, 99}};
+      Problem problem(shape);
+      const std::vector<float> largest(64, 2 * sign);
+      for (float& q : problem.queries) q = 1;
+      for (int i = 0; i < shape.n_positions(); ++i)
+        problem.Store(i, largest.data(), largest.data());
+      const auto expected = problem.Run(Scalar());
+      for (const float x : expected) ASSERT_NEAR(x, largest[0], deviation);
+      for (const Kernels* kernels : AttentionTables())
+        EXPECT_TRUE(SameBits(problem.Run(*kernels), expected)) << kernels->isa;
+    }
 }
 
 TEST(Attention, HasTheBitsOfTheScalarTableForAllWindows) {
   for (const int window : {1, 5, 31, 32, 33, 64, 70, 1000})
     for (const int n_group : {1, 3, 8})
-      for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kQ8_0})
+      for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kQ8_0, KvType::kQ4_0})
         for (const auto& row_len : {std::vector{200}, std::vector{63, 64, 65, 66, 67, 68, 69, 70},
                                     std::vector{1, 2, 31, 96, 97, 130, 200, 201, 202}}) {
           AttentionShape shape{type, type, 32, n_group, row_len};
@@ -347,8 +405,8 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllWindows) {
 }
 
 TEST(Attention, WithAWindowGivesARowTheSameBitsAloneAndAmongOthers) {
-  for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
-    AttentionShape shape{type, type, type == KvType::kQ8_0 ? 64 : 48, 3, {}};
+  for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0}) {
+    AttentionShape shape{type, type, tensor::HasScales(type) ? 64 : 48, 3, {}};
     for (int row = 0; row < 40; ++row) shape.row_len.push_back(90 + row);
     shape.window = 40;
     ExpectTheSameAlone(shape);
@@ -433,22 +491,25 @@ TEST(Attention, WithValuesInKeysHasTheBitsOfValuesApart) {
     }
 }
 
-TEST(Attention, WithValuesInKeysOfQ8_0IsCloseToSoftmaxInDoubles) {
-  for (const auto& [head_dim, n_values] : {std::pair(96, 64), std::pair(576, 512)}) {
-    AttentionShape shape{KvType::kQ8_0, KvType::kQ8_0, head_dim, 3, {1, 33, 100}};
-    shape.values_in_keys = n_values;
-    const Problem problem(shape);
-    const auto out = problem.Run(Scalar());
-    for (int row = 0; row < 3; ++row)
-      for (int g = 0; g < 3; ++g) {
-        const auto expected = problem.Expected(row, g);
-        for (int d = 0; d < n_values; ++d)
-          ASSERT_NEAR(
-              double{out[static_cast<std::size_t>(row * shape.result_width() + g * n_values + d)]},
-              expected[static_cast<std::size_t>(d)], 4e-2)
-              << shape.Text() << " row " << row;
-      }
-  }
+TEST(Attention, WithValuesInIntegerKeysIsCloseToSoftmaxInDoubles) {
+  for (const auto& [head_dim, n_values] : {std::pair(96, 64), std::pair(576, 512)})
+    for (const KvType type : {KvType::kQ8_0, KvType::kQ4_0}) {
+      AttentionShape shape{type, type, head_dim, 3, {1, 33, 100}};
+      const double tolerance = type == KvType::kQ8_0 ? 4e-2 : 4e-1;
+      shape.values_in_keys = n_values;
+      const Problem problem(shape);
+      const auto out = problem.Run(Scalar());
+      for (int row = 0; row < 3; ++row)
+        for (int g = 0; g < 3; ++g) {
+          const auto expected = problem.Expected(row, g);
+          for (int d = 0; d < n_values; ++d)
+            ASSERT_NEAR(
+                double{
+                    out[static_cast<std::size_t>(row * shape.result_width() + g * n_values + d)]},
+                expected[static_cast<std::size_t>(d)], tolerance)
+                << shape.Text() << " row " << row;
+        }
+    }
 }
 
 TEST(Attention, WithValuesInKeysHasTheBitsOfTheScalarTable) {
@@ -471,7 +532,7 @@ TEST(Attention, WithValuesInKeysHasTheBitsOfTheScalarTable) {
 }
 
 TEST(Attention, WithValuesInKeysGivesARowTheSameBitsAloneAndAmongOthers) {
-  for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+  for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0}) {
     AttentionShape shape{type, type, 96, 3, {1, 2, 31, 32, 33, 63, 64, 64, 65, 96, 97, 200}};
     shape.values_in_keys = 64;
     ExpectTheSameAlone(shape);

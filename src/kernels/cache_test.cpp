@@ -11,11 +11,12 @@ namespace {
 using tensor::kKvBlock;
 using tensor::KvType;
 
-constexpr KvType kCacheTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
+constexpr KvType kCacheTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0,
+                                  KvType::kQ4_0};
 constexpr int kHeadDims[] = {8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 256};
 
 bool Fits(KvType type, int head_dim) {
-  return type != KvType::kQ8_0 || head_dim % 32 == 0;
+  return !tensor::HasScales(type) || head_dim % 32 == 0;
 }
 
 template <class T>
@@ -39,6 +40,16 @@ float ReadBack(const AlignedBytes& block, KvType type, bool is_key, int head_dim
       return tensor::BF16ToF32(Element<std::uint16_t>(block, i));
     case KvType::kQ8_0:
       break;
+    case KvType::kQ4_0: {
+      const int at =
+          is_key ? (d / 8 * kKvBlock + slot) * 4 + d % 4 : (slot / 8 * head_dim + d) * 4 + slot % 4;
+      const bool upper = (is_key ? d : slot) % 8 >= 4;
+      const int both = Element<std::uint8_t>(block, at);
+      return static_cast<float>((upper ? both >> 4 : both & 15) - 8) *
+             tensor::F16ToF32(
+                 Element<std::uint16_t>(block, d / 32 * kKvBlock + slot,
+                                        static_cast<std::size_t>(kKvBlock * head_dim / 2)));
+    }
   }
   const auto offset = static_cast<std::size_t>(kKvBlock * head_dim);
   return static_cast<float>(Element<std::int8_t>(block, byte)) *
@@ -60,9 +71,12 @@ TEST(StoreKv, KeepsEachPositionWithinTheErrorOfItsType) {
         for (int slot = 0; slot < kKvBlock; ++slot)
           Store(Scalar(), type, is_key, x.data() + slot * head_dim, head_dim, slot, block);
         // The bounds are half of 2^-10 for f16, half of 2^-7 for bf16, and for q8_0 half of amax /
-        // 127 and the rounding of the scale.
-        const float relative[] = {0.0f, 0x1p-11f, 0x1p-8f, 0.0f};
-        const float absolute = type == KvType::kQ8_0 ? 4.5f / 127 * 0.56f : 1e-7f;
+        // 127 and the rounding of the scale. The largest of q4_0 is a quarter of a step beyond its last
+        // number.
+        const float relative[] = {0.0f, 0x1p-11f, 0x1p-8f, 0.0f, 0.0f};
+        const float absolute = type == KvType::kQ8_0   ? 4.5f / 127 * 0.56f
+                               : type == KvType::kQ4_0 ? 4.5f / 7.25f * 0.51f
+                                                       : 1e-7f;
         for (int slot = 0; slot < kKvBlock; ++slot)
           for (int d = 0; d < head_dim; ++d) {
             const float expected = x[static_cast<std::size_t>(slot * head_dim + d)];
@@ -120,6 +134,42 @@ TEST(StoreKv, Q8_0RoundsToEvenAndNeverLeaves127) {
   }
 }
 
+TEST(StoreKv, Q4_0RoundsToEvenAndUsesAllSixteenNumbers) {
+  struct Case {
+    std::vector<float> x;
+    std::vector<int> q;
+  };
+  const Case cases[] = {
+      {{7.25f, -8.25f, 0.5f, 1.5f, -0.5f, -2.5f, 3.49f, -7.51f}, {7, -8, 0, 2, 0, -2, 3, -8}},
+      {{7.25f, -1.0f, 6.51f}, {7, -1, 7}},  // the scale of the largest
+      {{1.0f, -8.25f, 6.49f}, {1, -8, 6}},  // and of the least
+      {{0x1.7p-21f, 0x1.7p-21f}, {6, 6}},   // a scale that f16 rounds
+      {{-1e-9f, 1e-9f}, {0, 0}},            // and one that it rounds to zero
+  };
+  for (const Isa isa : AvailableIsas())
+    for (const auto& [values, expected] : cases) {
+      std::vector<float> x(32, 0.0f);
+      std::copy(values.begin(), values.end(), x.begin());
+      AlignedBytes block(tensor::KvBlockBytes(KvType::kQ4_0, 32));
+      Store(KernelsFor(isa), KvType::kQ4_0, false, x.data(), 32, 0, block);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_EQ(Element<std::uint8_t>(block, static_cast<int>(i) * 4) % 16 - 8, expected[i])
+            << Name(isa) << " " << values[i];
+    }
+}
+
+TEST(StoreKv, ShowsWhatIsNotFiniteInTheScaleOfQ4_0) {
+  for (const Isa isa : AvailableIsas())
+    for (const float broken : {kNan, -kNan, kInf, -kInf}) {
+      std::vector<float> x(32, 1.0f);
+      x[5] = broken;
+      AlignedBytes block(tensor::KvBlockBytes(KvType::kQ4_0, 32));
+      Store(KernelsFor(isa), KvType::kQ4_0, true, x.data(), 32, 0, block);
+      EXPECT_FALSE(std::isfinite(tensor::F16ToF32(Element<std::uint16_t>(block, 0, 32 * 32 / 2))))
+          << Name(isa) << " " << broken;
+    }
+}
+
 TEST(StoreKv, HasTheBytesOfTheScalarTableAndTouchesNoOtherSlot) {
   const float specials[] = {0.0f, -0.0f, 1e-8f, 6e-5f, 60000.0f, -1e-40f, 3.1f};
   for (const Kernels* kernels : VectorTables()) {
@@ -131,7 +181,7 @@ TEST(StoreKv, HasTheBytesOfTheScalarTableAndTouchesNoOtherSlot) {
               actual(expected.size_bytes());
           std::memset(expected.data(), 0xa5, expected.size_bytes());
           std::memset(actual.data(), 0xa5, actual.size_bytes());
-          for (const int slot : {0, 1, 17, 31}) {
+          for (const int slot : {0, 1, 4, 17, 20, 31}) {
             const auto x = Spiced(static_cast<std::size_t>(head_dim),
                                   static_cast<std::uint32_t>(slot), specials);
             Store(Scalar(), type, is_key, x.data(), head_dim, slot, expected);

@@ -116,6 +116,7 @@ struct MatmulArgs {
 //          keys of q8_0: the query is quantised as by `quantize`, to xq and xd;
 //          acc = 0; for g = d / 32 ascending: isum = sum over its 32 d of xq[d] * int8, exact;
 //          acc = fma(float(isum), (xd[g] * scale) * f32(kscale[g][j]), acc);  s[j] = acc
+//          keys of q4_0: the same with 16 q, from -128 to 112, for int8, and scale / 16 for scale
 //          where soft_cap > 0, then s[j] = CAP(s[j], soft_cap)
 //   b = max of s over the visible j;  m' = max(m, b);  c = Exp(m - m')
 //   p[j] = Exp(s[j] - m'), and 0 where j is not visible
@@ -128,10 +129,11 @@ struct MatmulArgs {
 //     w[j] = p[j] * (f32(vscale[g][j]) * i), rounded to nearest even: 0 to 127
 //     isum[d] = sum over the visible j of w[j] * int8, exact
 //     acc[d] = fma(float(isum[d]), h * (M / 127), acc[d] * c)
+// Values of q4_0: the same with 16 q for int8, and M / 2032 for M / 127.
 // Where a scale, a query or a score is NaN or infinite, xq and w may be anything, and the result
 // shows that it is broken.
 // Where values_in_keys > 0, the first so many dimensions of a key are the value too, in floats:
-// v[j][d] = k[d][j] (q8_0: float(int8) * f32(kscale[d / 32][j]), rounded). Then results have
+// v[j][d] = k[d][j] (q8_0, q4_0: float(q) * f32(kscale[d / 32][j]), rounded). Then results have
 // values_in_keys numbers, at out + r * out_stride + g * values_in_keys, v and v_type are not read,
 // and window is 0.
 // At the end out[d] = acc[d] * (1 / l). A position that is not visible never changes a result,
@@ -141,7 +143,7 @@ struct AttentionArgs {
   std::int64_t q_stride;
   float* out;
   std::int64_t out_stride;
-  int n_rows, n_group, head_dim;  // head_dim a multiple of 8 (of 32 where a type is q8_0)
+  int n_rows, n_group, head_dim;  // head_dim a multiple of 8 (of 32 where a type is q8_0 or q4_0)
   float scale;
   float soft_cap;               // 0: scores are not capped
   const float* sinks;           // [n_group]; null: there are none
@@ -270,12 +272,20 @@ struct Kernels {
   void (*advance_state)(const StateArgs&);
   // x[i] = CAP(x[i], cap).
   void (*soft_cap)(float* x, int n, float cap);
+  // Multiplies each `block` of the n numbers by a Hadamard matrix, whose rows are sums and differences of
+  // all: for h = 1, 2, 4 ... block / 2, numbers a and b of which the place in the block differs in bit h
+  // alone become a + b and a - b, at the place of a where that bit is 0. Then x = x * factor.
+  // block: a power of two, at least 32, that divides n.
+  void (*hadamard)(float* x, int n, int block, float factor);
 
   // -- Cache --------------------------------------------------------------------------------------
   // Writes one position (slot in [0, 32)) of one head into its block. f16 and bf16 round to nearest
   // even. q8_0: the scale d of 32 dimensions is amax / 127 rounded to f16; q = x / f32(d) rounded
   // to nearest even and clamped to +-127 (0 where d is 0). Where a value of x is NaN or infinite, d
   // is too, and q may be anything.
+  // q4_0: with P the largest x > 0 and N the largest -x > 0 (0 where there is none), d is
+  // max(P / 7.25, N / 8.25) rounded to f16; q = x / f32(d) rounded to nearest even and clamped to
+  // [-8, 7] (0 where d is 0).
   void (*store_k[tensor::kKvTypes])(const float* x, int head_dim, int slot, void* block);
   void (*store_v[tensor::kKvTypes])(const float* x, int head_dim, int slot, void* block);
   void (*attention)(const AttentionArgs&);

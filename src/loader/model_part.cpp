@@ -16,7 +16,7 @@ namespace {
 
 tensor::KvType KvTypeOf(CacheType type) {
   constexpr std::array kTypes = {tensor::KvType::kF32, tensor::KvType::kF16, tensor::KvType::kBF16,
-                                 tensor::KvType::kQ8_0};
+                                 tensor::KvType::kQ8_0, tensor::KvType::kQ4_0};
   return kTypes[static_cast<std::size_t>(type)];
 }
 

@@ -275,14 +275,23 @@ static_assert(sizeof(TileIQ4_NL) == 288 && sizeof(TileIQ4_XS) == 2240 && sizeof(
 // A cache block holds the keys or values of one head at 32 consecutive positions: block b of a
 // sequence holds positions [32 b, 32 b + 32). Keys lie transposed, with positions in the lanes.
 // In blocks of q8_0 four adjacent bytes are what one integer product adds up: 4 dimensions of a key,
-// or the values of 4 positions. 32 dimensions of a position share a scale.
+// or the values of 4 positions. In blocks of q4_0 the lower halves of four adjacent bytes are that, and
+// the upper halves are the next 4. 32 dimensions of a position share a scale.
+//   x = d * q;  q4_0: q from -8 to 7, stored as q + 8
 //   K  f32, f16, bf16: [head_dim][32]
 //      q8_0: int8 [head_dim / 4][32][4 dimensions], then f16 scales [head_dim / 32][32]
+//      q4_0: uint8 [head_dim / 8][32][4 and 4 dimensions], then f16 scales as in q8_0
 //   V  f32, f16, bf16: [32][head_dim]
 //      q8_0: int8 [32 / 4][head_dim][4 positions], then f16 scales [head_dim / 32][32]
+//      q4_0: uint8 [32 / 8][head_dim][4 and 4 positions], then f16 scales as in q8_0
 inline constexpr int kKvBlock = 32;
 
-enum class KvType : std::uint8_t { kF32, kF16, kBF16, kQ8_0 };
-inline constexpr int kKvTypes = 4;
+enum class KvType : std::uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0 };
+inline constexpr int kKvTypes = 5;
+// Whether its numbers are integers with scales, so that head sizes are multiples of 32. The function is
+// static, so each instruction set has a copy of its own.
+static constexpr bool HasScales(KvType type) {
+  return type == KvType::kQ8_0 || type == KvType::kQ4_0;
+}
 
 }  // namespace foretoken::tensor

@@ -106,6 +106,9 @@ std::size_t KvBlockBytes(KvType type, int head_dim) {
     case KvType::kQ8_0:
       bytes = values + values / kBlock * 2;
       break;
+    case KvType::kQ4_0:
+      bytes = values / 2 + values / kBlock * 2;
+      break;
   }
   constexpr std::size_t kCacheLine = 64;
   return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;

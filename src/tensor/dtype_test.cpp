@@ -88,6 +88,8 @@ TEST(DType, CacheBlocksAreWholeCacheLines) {
   EXPECT_EQ(KvBlockBytes(KvType::kBF16, 80), 32u * 80 * 2);
   EXPECT_EQ(KvBlockBytes(KvType::kQ8_0, 64), 32u * 64 + 2 * 32 * 2);
   EXPECT_EQ(KvBlockBytes(KvType::kQ8_0, 128), 32u * 128 + 4 * 32 * 2);
+  EXPECT_EQ(KvBlockBytes(KvType::kQ4_0, 64), 32u * 64 / 2 + 2 * 32 * 2);
+  EXPECT_EQ(KvBlockBytes(KvType::kQ4_0, 96), 32u * 96 / 2 + 3 * 32 * 2);
   for (int head_dim = 8; head_dim <= 256; head_dim += 8)
     for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16})
       EXPECT_EQ(KvBlockBytes(type, head_dim) % 64, 0u);

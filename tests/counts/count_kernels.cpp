@@ -82,6 +82,7 @@ class Counter {
     CountVocabularyKernels();
     for (const int n_steps : {1, 4}) CountRecurrentKernels(n_steps);
     for (const int n_rows : {1, 8}) CountAttention(KvType::kQ8_0, "Q8_0", n_rows);
+    for (const int n_rows : {1, 8}) CountAttention(KvType::kQ4_0, "Q4_0", n_rows);
   }
 
  private:

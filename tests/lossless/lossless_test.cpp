@@ -442,8 +442,9 @@ TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
   pair.drafts["dflash"] = fixtures::WriteTinyHead(folder, {.target = options, .block = true});
   options.noise = 0.15;
   pair.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
-  for (const CacheType k : {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0})
-    for (const CacheType v : {CacheType::kF16, CacheType::kQ8_0}) {
+  for (const CacheType k :
+       {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0, CacheType::kQ4_0})
+    for (const CacheType v : {CacheType::kF16, CacheType::kQ8_0, CacheType::kQ4_0}) {
       EngineOptions plain_options{.model = pair.target,
                                   .speculative = {.method = "none", .controller = "fixed"},
                                   .cache_type_k = k,

@@ -110,17 +110,18 @@ class NotFinite : public testing::TestWithParam<Wound> {};
 TEST_P(NotFinite, TargetsEndTheRequest) {
   const std::string path = WriteWounded(GetParam());
   for (const kernels::Isa isa : kernels::AvailableIsas())
-    for (const char* const cache : {"f16", "q8_0"}) {
-      const bool quantised = std::string(cache) == "q8_0";
+    for (const CacheType cache : {CacheType::kF16, CacheType::kQ8_0, CacheType::kQ4_0}) {
+      const bool quantised = cache != CacheType::kF16;
       EngineOptions options{.model = path, .threads = quantised ? 2 : 1};
       options.isa = kernels::Name(isa);
       options.repack_cache.clear();
-      if (quantised) options.cache_type_k = options.cache_type_v = CacheType::kQ8_0;
+      options.cache_type_k = options.cache_type_v = cache;
       auto engine = Engine::Open(options);
       ASSERT_TRUE(engine) << engine.error().message;
       for (const float temperature : {0.0f, 0.8f}) {
         const auto completion = (*engine)->Generate(Asking(temperature));
-        ASSERT_FALSE(completion) << options.isa << " " << cache << ": " << completion->text;
+        ASSERT_FALSE(completion) << options.isa << " " << static_cast<int>(cache) << ": "
+                                 << completion->text;
         ExpectNamed(completion.error(), path);
         EXPECT_NE(completion.error().message.find(" tokens of text"), std::string::npos);
       }

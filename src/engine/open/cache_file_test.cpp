@@ -118,6 +118,31 @@ TEST_P(CacheFile, OfAnotherModelOrOtherSettingsIsLeftAlone) {
             Known(300));
 }
 
+TEST(CacheFileTypes, ComeBackAndAreNotTakenForEachOther) {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions tiny = fixtures::SmallestOf("llama");
+  tiny.head_dim = 32, tiny.context_length = 1024;
+  EngineOptions options{.model = fixtures::WriteTinyModel(folder, tiny), .repack_cache = "off"};
+  options.threads = 1;
+  options.speculative.method = "none";
+  Request request;
+  for (int i = 0; i < 300; ++i) request.prompt_tokens.push_back(3 + (i * 7 + i / 11) % 250);
+  request.max_new_tokens = 12;
+  request.ignore_eos = true;
+  request.logprobs = 2;
+  request.sampling.temperature = 0;
+  for (const CacheType type : {CacheType::kQ8_0, CacheType::kQ4_0}) {
+    options.cache_type_k = options.cache_type_v = type;
+    options.cache_file = folder + "/blocks" + std::to_string(static_cast<int>(type));
+    const Completion wanted = Generated(*OpenEngine(options), request);
+    const Completion again = Generated(*OpenEngine(options), request);
+    ExpectSame(again, wanted);
+    EXPECT_EQ(again.timings.cached_prompt_tokens, 288);
+    options.cache_type_v = CacheType::kF16;
+    EXPECT_EQ(Generated(*OpenEngine(options), request).timings.cached_prompt_tokens, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, CacheFile, KeptNetworks(), KeptNetworkName);
 
 }  // namespace

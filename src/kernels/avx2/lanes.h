@@ -90,6 +90,11 @@ struct Lanes : generic::LaneDefaults {
     m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
     return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
   }
+  template <int h>
+  static F Swap(F x) {
+    if constexpr (h <= 2) return _mm256_permute_ps(x, h == 1 ? 0xb1 : 0x4e);
+    return _mm256_permute2f128_ps(x, x, 1);
+  }
   static D LowDoubles(F x) {
     return _mm256_cvtps_pd(_mm256_castps256_ps128(x));
   }
@@ -196,6 +201,38 @@ struct Lanes : generic::LaneDefaults {
     const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(w), v);
     return sum + Signed(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
+
+  // A four is a nibble less 8. Keys are the nibbles, at most 15, and values the fours: sums of 16 products
+  // each fit 16 bits.
+  struct Fours {
+    static constexpr int kQuadWords = 1, kKeyOffset = 128, kParts = 2;
+    static constexpr float kUnits = 16.0f;
+    using Keys = __m256i;
+    using Values = __m256i;
+    template <int kPart>
+    static FORETOKEN_INLINE Keys LoadKeys(const void* p) {
+      __m256i bytes = Lanes::LoadValues(p);
+      if constexpr (kPart == 1) bytes = _mm256_srli_epi16(bytes, 4);
+      return _mm256_and_si256(bytes, _mm256_set1_epi8(15));
+    }
+    template <int kPart>
+    static FORETOKEN_INLINE Values LoadValues(const void* p) {
+      return _mm256_sub_epi8(LoadKeys<kPart>(p), _mm256_set1_epi8(8));
+    }
+    static I Start(std::int32_t) { return I{}; }
+    static I AddKeys(I sum, Keys k, const std::int32_t* q) {
+      return Signed(_mm256_add_epi16(Raw(sum), _mm256_maddubs_epi16(k, _mm256_set1_epi32(*q))));
+    }
+    static I KeyTotal(I sum, std::int32_t start) {
+      return ValueTotal(sum) + Signed(_mm256_set1_epi32(start));
+    }
+    static I AddValues(I sum, Values v, std::int32_t w) {
+      return Signed(_mm256_add_epi16(Raw(sum), _mm256_maddubs_epi16(_mm256_set1_epi32(w), v)));
+    }
+    static I ValueTotal(I sum) {
+      return Signed(_mm256_madd_epi16(Raw(sum), _mm256_set1_epi16(16)));
+    }
+  };
 
   // ---- Noise ------------------------------------------------------------------------------------
   static U64 Product(U64 x, std::uint32_t factor) {

@@ -108,6 +108,12 @@ struct Lanes : generic::LaneDefaults {
     return Half::FoldSum(_mm512_castpd512_pd256(x) + _mm512_extractf64x4_pd(x, 1));
   }
 
+  template <int h>
+  static F Swap(F x) {
+    if constexpr (h <= 2) return _mm512_permute_ps(x, h == 1 ? 0xb1 : 0x4e);
+    return _mm512_shuffle_f32x4(x, x, h == 4 ? 0xb1 : 0x4e);
+  }
+
   // ---- Rope -------------------------------------------------------------------------------------
   static generic::Pairs<Lanes> Unzip(F v0, F v1) {
     const __m512i even =
@@ -203,6 +209,34 @@ struct Lanes : generic::LaneDefaults {
   static I AddValues(I sum, Values v, std::int32_t w) {
     return Signed(_mm512_dpbusd_epi32(Raw(sum), _mm512_set1_epi32(w), v));
   }
+
+  // A four is a nibble less 8, so 16 times a key, with the offset, is 16 times the nibble.
+  struct Fours {
+    static constexpr int kQuadWords = 1, kKeyOffset = Lanes::kKeyOffset, kParts = 2;
+    static constexpr float kUnits = 16.0f;
+    using Keys = Lanes::Keys;
+    using Values = Lanes::Values;
+    // 16 times the nibbles, then bit 7 changed where `flip` is -128.
+    template <int kPart>
+    static FORETOKEN_INLINE __m512i Load(const void* p, char flip) {
+      __m512i bytes = _mm512_loadu_si512(p);
+      if constexpr (kPart == 0) bytes = _mm512_slli_epi16(bytes, 4);
+      return _mm512_ternarylogic_epi64(bytes, _mm512_set1_epi8(-16), _mm512_set1_epi8(flip), 0x6a);
+    }
+    template <int kPart>
+    static FORETOKEN_INLINE Keys LoadKeys(const void* p) {
+      return Load<kPart>(p, 0);
+    }
+    template <int kPart>
+    static FORETOKEN_INLINE Values LoadValues(const void* p) {
+      return Load<kPart>(p, -128);
+    }
+    static I Start(std::int32_t start) { return Signed(_mm512_set1_epi32(start)); }
+    static I AddKeys(I sum, Keys k, const std::int32_t* q) { return Lanes::AddKeys(sum, k, q); }
+    static I KeyTotal(I sum, std::int32_t) { return sum; }
+    static I AddValues(I sum, Values v, std::int32_t w) { return Lanes::AddValues(sum, v, w); }
+    static I ValueTotal(I sum) { return sum; }
+  };
 
   // ---- Noise ------------------------------------------------------------------------------------
   static U64 Product(U64 x, std::uint32_t factor) {

@@ -23,6 +23,19 @@ struct AttentionLanes : avx2::Lanes {
   static I AddValues(I sum, Values v, std::int32_t w) {
     return Signed(Dot::Add(Raw(sum), _mm256_set1_epi32(w), v));
   }
+
+  // AVX2's numbers, which are not multiplied by 16, in sums of 32 bits.
+  struct Fours : avx2::Lanes::Fours {
+    static I Start(std::int32_t start) { return Signed(_mm256_set1_epi32(start / 16)); }
+    static I AddKeys(I sum, __m256i k, const std::int32_t* q) {
+      return AttentionLanes::AddKeys(sum, k, q);
+    }
+    static I KeyTotal(I sum, std::int32_t) { return ValueTotal(sum); }
+    static I AddValues(I sum, __m256i v, std::int32_t w) {
+      return AttentionLanes::AddValues(sum, v, w);
+    }
+    static I ValueTotal(I sum) { return sum << 4; }
+  };
 };
 
 template <class Dot>

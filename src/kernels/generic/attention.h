@@ -191,7 +191,7 @@ void Softmax(Tile& tile, int first, const std::byte* values) {
   if (own) {
     ExpOfAll<L>(distance, tile.n, tile.share);
     const auto seen_by = [&tile, visible, values](int i) {
-      return Seen{values, kSight == Sight::kPart ? tile.hidden[i] : 0, visible(i)};
+      return Seen{tile.ScalesOf(values), kSight == Sight::kPart ? tile.hidden[i] : 0, visible(i)};
     };
     WeighAll<L, kSight == Sight::kWhole>(tile.p, first, tile.n, seen_by, subtracted, tile.share,
                                          tile.groups(), tile.weights, sums);
@@ -319,15 +319,16 @@ struct PartValues {
 template <class L>
 constexpr BlockPass kScores[tensor::kKvTypes] = {
     InGroups<L, Scores<L, F32>>, InGroups<L, Scores<L, F16>>, InGroups<L, Scores<L, BF16>>,
-    InGroups<L, IntegerScores<L>>};
+    InGroups<L, IntegerScores<L, Eights<L>>>, InGroups<L, IntegerScores<L, typename L::Fours>>};
 template <class L>
-constexpr BlockPass kValues[tensor::kKvTypes] = {InGroups<L, Values<L, F32>>,
-                                                 InGroups<L, Values<L, F16>>,
-                                                 InGroups<L, Values<L, BF16>>, AllIntegerValues<L>};
+constexpr BlockPass kValues[tensor::kKvTypes] = {
+    InGroups<L, Values<L, F32>>, InGroups<L, Values<L, F16>>, InGroups<L, Values<L, BF16>>,
+    AllIntegerValues<L, Eights<L>>, AllIntegerValues<L, typename L::Fours>};
 template <class L>
 constexpr BlockPass kPartValues[tensor::kKvTypes] = {
     InGroups<L, PartValues<L, F32>>, InGroups<L, PartValues<L, F16>>,
-    InGroups<L, PartValues<L, BF16>>, AllIntegerValues<L>};
+    InGroups<L, PartValues<L, BF16>>, AllIntegerValues<L, Eights<L>>,
+    AllIntegerValues<L, typename L::Fours>};
 
 template <class L, class K>
 void AllKeyValues(const Tile& tile, int first, const std::byte* block) {
@@ -342,8 +343,9 @@ void AllKeyValues(const Tile& tile, int first, const std::byte* block) {
                      block);
 }
 template <class L>
-constexpr BlockPass kKeyValues[tensor::kKvTypes] = {AllKeyValues<L, F32>, AllKeyValues<L, F16>,
-                                                    AllKeyValues<L, BF16>, AllKeyValues<L, Quads>};
+constexpr BlockPass kKeyValues[tensor::kKvTypes] = {
+    AllKeyValues<L, F32>, AllKeyValues<L, F16>, AllKeyValues<L, BF16>, AllKeyValues<L, QuadsOf8>,
+    AllKeyValues<L, QuadsOf4>};
 template <class L>
 BlockPass ValuesPass(const AttentionArgs& args) {
   return args.values_in_keys > 0 ? kKeyValues<L>[static_cast<int>(args.k_type)]
@@ -390,15 +392,15 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   float *const p = tile.p, *const factor = tile.factor, *const share = tile.share;
   const int n = tile.n, rows = count * n;
   const bool own = tile.has_integer_values();
-  const std::byte* values_of[kQueries];
+  const std::byte* scales_of[kQueries];
   for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
     LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
     scores(tile, 0, KeysOf(args, block + b));
     const std::byte* const of_block = ValuesOf(args, block + b);
-    if (own) PrefetchScales<L>(of_block + tile.v_ahead, args.head_dim);
-    for (int i = 0; i < n; ++i) values_of[b * n + i] = of_block;
+    if (own) PrefetchScales<L>(tile, of_block + tile.v_ahead);
+    for (int i = 0; i < n; ++i) scales_of[b * n + i] = tile.ScalesOf(of_block);
   }
   CapScores<L>(args, p, rows);
   const auto all = [](int) { return kSlots; };
@@ -417,7 +419,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   const IntegerWeights all_weights = weights;
   if (own) {
     ExpOfAll<L>(distance, rows, share);
-    const auto seen_by = [&values_of](int r) { return Seen{values_of[r], 0, kSlots}; };
+    const auto seen_by = [&scales_of](int r) { return Seen{scales_of[r], 0, kSlots}; };
     WeighAll<L, true>(p, 0, rows, seen_by, subtracted, share, tile.groups(), weights, sums);
     for (int r = 0; r < rows; ++r) sums[r] *= share[r];
   } else {
@@ -563,7 +565,8 @@ void PlaceTile(Tile& tile) {
       .scale = take(kQueries * groups)};
   tile.weights = {.of = reinterpret_cast<std::int8_t*>(take(kQueries * groups * kSlots / 4)),
                   .unit = take(kQueries * groups),
-                  .ratio = take(groups * (kSlots + 1))};
+                  .ratio = take(groups * (kSlots + 1)),
+                  .units = 127.0f * (tile.has_fours() ? L::Fours::kUnits : Eights<L>::kUnits)};
 }
 
 template <class L>
@@ -583,7 +586,8 @@ void Attention(const AttentionArgs& args) {
       tile.length[i] = SeenLength(args, row);
       if (args.sinks != nullptr) tile.sink[i] = args.sinks[g];
     }
-    if (args.k_type == tensor::KvType::kQ8_0) PackQueries<L>(tile);
+    if (args.k_type == tensor::KvType::kQ8_0) PackQueries<L, Eights<L>>(tile);
+    if (args.k_type == tensor::KvType::kQ4_0) PackQueries<L, typename L::Fours>(tile);
     RunTile<L>(tile);
   }
 }

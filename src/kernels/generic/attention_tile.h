@@ -16,18 +16,19 @@ constexpr int Padded(int n) {
   return (n + kLanes - 1) / kLanes * kLanes;
 }
 
-// Queries as integers, for keys of q8_0.
+// Queries as integers, for keys of q8_0 and q4_0.
 struct IntegerQueries {
-  std::int32_t* words;  // [kQueries, head_dim / 4, L::kQuadWords]: four dimensions each
+  std::int32_t* words;  // [kQueries, head_dim / 4, kQuadWords]: four dimensions each
   std::int32_t* start;  // [kQueries, head_dim / 32]: the sum over 32 dimensions starts from it
   float* scale;         // [kQueries, head_dim / 32]
 };
 
-// Weights as integers, for values of q8_0.
+// Weights as integers, for values of q8_0 and q4_0.
 struct IntegerWeights {
   std::int8_t* of;  // [kQueries, head_dim / 32, 32 positions]
   float* unit;      // [head_dim / 32, kQueries]
   float* ratio;  // [head_dim / 32, 32]: the scales of a block, in parts of the largest, times 127
+  float units;   // of the products of weights and values in the largest scale
 };
 
 // Up to kQueries queries, or up to kLanes where keys hold the values, in order of rows. Each has an
@@ -51,7 +52,12 @@ struct Tile {
   int groups() const { return args->head_dim / kGroup; }
   // Whether the weights of a block are relative to the block's own largest score.
   bool has_integer_values() const {
-    return args->values_in_keys == 0 && args->v_type == tensor::KvType::kQ8_0;
+    return args->values_in_keys == 0 && tensor::HasScales(args->v_type);
+  }
+  bool has_fours() const { return args->v_type == tensor::KvType::kQ4_0; }
+  // The scales of a block of integer values.
+  const std::byte* ScalesOf(const std::byte* values) const {
+    return values + kSlots * args->head_dim / (has_fours() ? 2 : 1);
   }
 };
 

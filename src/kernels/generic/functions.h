@@ -5,6 +5,7 @@
 #include "kernels/generic/activation.h"
 #include "kernels/generic/attention.h"
 #include "kernels/generic/cache.h"
+#include "kernels/generic/hadamard.h"
 #include "kernels/generic/norm.h"
 #include "kernels/generic/quantize.h"
 #include "kernels/generic/race.h"
@@ -29,10 +30,11 @@ constexpr Kernels FunctionsOf() {
       .convolve = Convolve<L>,
       .advance_state = AdvanceState<L>,
       .soft_cap = SoftCap<L>,
+      .hadamard = Hadamard<L>,
       .store_k = {StoreColumn<L, AsFloat>, StoreColumn<L, AsHalf>, StoreColumn<L, AsBfloat>,
-                  StoreColumnQ8_0<L>},
-      .store_v = {StoreRow<L, AsFloat>, StoreRow<L, AsHalf>, StoreRow<L, AsBfloat>,
-                  StoreRowQ8_0<L>},
+                  StoreColumnQ8_0<L>, StoreColumnQ4_0<L>},
+      .store_v = {StoreRow<L, AsFloat>, StoreRow<L, AsHalf>, StoreRow<L, AsBfloat>, StoreRowQ8_0<L>,
+                  StoreRowQ4_0<L>},
       .attention = Attention<L>,
       .argmax = Argmax<L>,
       .max = Max<L>,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/generic/integer_attention.h: attention over keys and values of q8_0, whose products are
-// integers. Four bytes of the cache that one integer product adds up lie together (a quad): four
+// kernels/generic/integer_attention.h: attention over keys and values of q8_0 and q4_0, whose products
+// are integers. Four numbers of the cache that one integer product adds up lie together (a quad): four
 // dimensions of a key, or the values of four positions. Positions or dimensions are in the lanes, so
-// a register holds kWidth quads; the quad of a query is in all lanes.
+// a register holds kWidth quads; the quad of a query is in all lanes. In q4_0 a register holds two times
+// as many, in the lower and in the upper halves of its bytes.
 //
 // What L offers for it:
 //   kQuadWords            words that hold four numbers of a query: 1, or 2 of 16-bit numbers
@@ -14,6 +15,9 @@
 //                         the bytes of two groups of 32 numbers, where that takes fewer steps than
 //                         Pack and StoreBytes of each
 //   AddValues(sum, v, w)  I sum + the products of v with the word w of four weights from 0 to 127
+//   Fours                 the same for q4_0, as Eights below: integers are 16 times the numbers that are
+//                         stored. LoadKeys<half>(p) and LoadValues<half>(p) take the lower (0) or upper
+//                         (1) halves of bytes
 #pragma once
 
 #include "kernels/generic/attention_tile.h"
@@ -30,9 +34,29 @@ FORETOKEN_INLINE typename L::I AllWords(std::int32_t x) {
   return typename L::I{} + x;
 }
 
+// Numbers of eight bits. Sums of 32 products begin with Start and end with Total.
 template <class L>
+struct Eights : L {
+  static constexpr int kParts = 1;       // quads in the bytes of one
+  static constexpr float kUnits = 1.0f;  // integers are so many times the numbers
+  using typename L::Keys;
+  using typename L::Values;
+  template <int>
+  static FORETOKEN_INLINE Keys LoadKeys(const std::byte* p) {
+    return L::LoadKeys(p);
+  }
+  template <int>
+  static FORETOKEN_INLINE Values LoadValues(const std::byte* p) {
+    return L::LoadValues(p);
+  }
+  static FORETOKEN_INLINE typename L::I Start(std::int32_t start) { return AllWords<L>(start); }
+  static FORETOKEN_INLINE typename L::I KeyTotal(typename L::I sum, std::int32_t) { return sum; }
+  static FORETOKEN_INLINE typename L::I ValueTotal(typename L::I sum) { return sum; }
+};
+
+template <class Numbers>
 FORETOKEN_INLINE void PackQuad(const std::int8_t* q, std::int32_t* words) {
-  if constexpr (L::kQuadWords == 1) {
+  if constexpr (Numbers::kQuadWords == 1) {
     __builtin_memcpy(words, q, kQuad);
   } else {  // numbers 0 and 2, then 1 and 3
     const auto pair = [](std::int32_t low, std::int32_t high) {
@@ -45,9 +69,10 @@ FORETOKEN_INLINE void PackQuad(const std::int8_t* q, std::int32_t* words) {
 }
 
 // Quantises the queries of a tile.
-template <class L>
+template <class L, class Numbers>
 void PackQueries(const Tile& tile) {
   const int groups = tile.groups();
+  const float factor = tile.args->scale / Numbers::kUnits;
   std::int32_t* words = tile.queries.words;
   for (int i = 0; i < tile.n; ++i)
     for (int g = 0; g < groups; ++g) {
@@ -55,39 +80,52 @@ void PackQueries(const Tile& tile) {
       std::int32_t sums[2];
       float d;
       QuantizeBlock<L>(tile.q[i] + g * kGroup, q, &d, sums);
-      tile.queries.scale[i * groups + g] = d * tile.args->scale;
-      tile.queries.start[i * groups + g] = -L::kKeyOffset * sums[1];
-      for (int j = 0; j < kGroup; j += kQuad, words += L::kQuadWords) PackQuad<L>(q + j, words);
+      tile.queries.scale[i * groups + g] = d * factor;
+      tile.queries.start[i * groups + g] = -Numbers::kKeyOffset * sums[1];
+      for (int j = 0; j < kGroup; j += kQuad, words += Numbers::kQuadWords)
+        PackQuad<Numbers>(q + j, words);
     }
 }
 
 // ---- Scores -------------------------------------------------------------------------------------
 
 // sum[i][t] += the products over 32 dimensions of query i with positions t kWidth ...
-template <class L, int kCount, int kWide>
+template <class L, class Numbers, int kPart, int kCount, int kWide>
+FORETOKEN_INLINE void AddKeyQuad(const std::int32_t* words, int stride, const std::byte* k,
+                                 typename L::I (&sum)[kCount][kWide]) {
+  typename Numbers::Keys keys[kWide];
+#pragma GCC unroll 16
+  for (int t = 0; t < kWide; ++t)
+    keys[t] = Numbers::template LoadKeys<kPart>(k + t * L::kWidth * kQuad);
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i)
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t)
+      sum[i][t] = Numbers::AddKeys(sum[i][t], keys[t], words + i * stride);
+}
+
+template <class L, class Numbers, int kCount, int kWide>
 FORETOKEN_INLINE void AddKeyQuads(const std::int32_t* words, int stride, const std::byte* k,
                                   std::ptrdiff_t ahead, typename L::I (&sum)[kCount][kWide]) {
 #pragma GCC unroll 2
-  for (int quad = 0; quad < kQuadsOfGroup; ++quad) {
-    const std::byte* at = k + quad * kSlots * kQuad;
-    PrefetchBytes<L, kWide * L::kWidth * kQuad>(at + ahead);
-    typename L::Keys keys[kWide];
-#pragma GCC unroll 16
-    for (int t = 0; t < kWide; ++t) keys[t] = L::LoadKeys(at + t * L::kWidth * kQuad);
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i)
-#pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t)
-        sum[i][t] = L::AddKeys(sum[i][t], keys[t], words + i * stride + quad * L::kQuadWords);
+  for (int i = 0; i < kQuadsOfGroup / Numbers::kParts; ++i, k += kSlots * kQuad) {
+    PrefetchBytes<L, kWide * L::kWidth * kQuad>(k + ahead);
+    AddKeyQuad<L, Numbers, 0>(words, stride, k, sum);
+    words += Numbers::kQuadWords;
+    if constexpr (Numbers::kParts == 2) {
+      AddKeyQuad<L, Numbers, 1>(words, stride, k, sum);
+      words += Numbers::kQuadWords;
+    }
   }
 }
 
 // The scores of positions [j, j + kWide kWidth), group by group.
-template <class L, int kCount, int kWide>
+template <class L, class Numbers, int kCount, int kWide>
 void IntegerScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
-  const int groups = tile.groups(), stride = groups * kQuadsOfGroup * L::kQuadWords;
+  const int groups = tile.groups(), stride = groups * kQuadsOfGroup * Numbers::kQuadWords;
   const std::int32_t* words = tile.queries.words + first * stride;
-  const std::byte* scales = block + kSlots * tile.args->head_dim + j * F16::kBytes;
+  const std::byte* scales =
+      block + kSlots * tile.args->head_dim / Numbers::kParts + j * F16::kBytes;
   float* const s = tile.p + first * kSlots + j;
   block += j * kQuad;
   for (int g = 0; g < groups; ++g) {
@@ -96,51 +134,53 @@ void IntegerScoresAt(const Tile& tile, int first, const std::byte* block, int j)
     for (int i = 0; i < kCount; ++i)
 #pragma GCC unroll 16
       for (int t = 0; t < kWide; ++t)
-        sum[i][t] = AllWords<L>(tile.queries.start[(first + i) * groups + g]);
-    AddKeyQuads<L>(words, stride, block, tile.k_ahead, sum);
+        sum[i][t] = Numbers::Start(tile.queries.start[(first + i) * groups + g]);
+    AddKeyQuads<L, Numbers>(words, stride, block, tile.k_ahead, sum);
     PrefetchBytes<L, kWide * L::kWidth * F16::kBytes>(scales + tile.k_ahead);
     typename L::F scale[kWide];
     F16::Load<L>(scales, scale);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
       const typename L::F of_query = L::All(tile.queries.scale[(first + i) * groups + g]);
+      const std::int32_t start = tile.queries.start[(first + i) * groups + g];
 #pragma GCC unroll 16
       for (int t = 0; t < kWide; ++t) {
         float* const at = s + i * kSlots + t * L::kWidth;
         const typename L::F before = g == 0 ? L::All(0.0f) : L::Load(at);
-        L::Store(L::Fma(Floats<L>(sum[i][t]), of_query * scale[t], before), at);
+        const typename L::I total = Numbers::KeyTotal(sum[i][t], start);
+        L::Store(L::Fma(Floats<L>(total), of_query * scale[t], before), at);
       }
     }
-    words += kQuadsOfGroup * L::kQuadWords;
-    block += kGroup * kSlots;
+    words += kQuadsOfGroup * Numbers::kQuadWords;
+    block += kGroup * kSlots / Numbers::kParts;
     scales += kSlots * F16::kBytes;
   }
 }
 
-template <class L>
+template <class L, class Numbers>
 struct IntegerScores {
   template <int kCount>
   static void Run(const Tile& tile, int first, const std::byte* block) {
     constexpr int kWide = SumRegisters<L, kCount>(kSlots / L::kWidth);
     for (int j = 0; j < kSlots; j += kWide * L::kWidth)
-      IntegerScoresAt<L, kCount, kWide>(tile, first, block, j);
+      IntegerScoresAt<L, Numbers, kCount, kWide>(tile, first, block, j);
   }
 };
 
 // ---- Values -------------------------------------------------------------------------------------
 
-// The positions [begin, end) of a block of values that a query sees.
+// The positions [begin, end) of a block of values, which has these scales, that a query sees.
 struct Seen {
-  const std::byte* block;
+  const std::byte* scales;
   int begin, end;
   bool operator==(const Seen&) const = default;
 };
 
-// ratio = scale * (127 / the largest scale that is seen), 0 where nothing is; unit = that one / 127.
+// ratio = scale * (127 / the largest scale that is seen), 0 where nothing is; unit = that one / units.
 template <class L>
-void RatiosOfScales(Seen seen, int head_dim, float* ratio, float* unit) {
-  const std::byte* scales = seen.block + kSlots * head_dim;
-  for (int g = 0; g < head_dim / kGroup; ++g, scales += kSlots * F16::kBytes, ratio += kSlots) {
+void RatiosOfScales(Seen seen, int groups, float units, float* ratio, float* unit) {
+  const std::byte* scales = seen.scales;
+  for (int g = 0; g < groups; ++g, scales += kSlots * F16::kBytes, ratio += kSlots) {
     typename L::F x[kBlockRegisters<L>];
     F16::Load<L>(scales, x);
     typename L::I largest = {};
@@ -154,7 +194,7 @@ void RatiosOfScales(Seen seen, int head_dim, float* ratio, float* unit) {
     }
     const float most = __builtin_bit_cast(float, L::LargestOf(largest));
     const typename L::F inverse = L::All(most > 0.0f ? 127.0f / most : 0.0f);
-    unit[g] = most / 127.0f;
+    unit[g] = most / units;
 #pragma GCC unroll 8
     for (int t = 0; t < kBlockRegisters<L>; ++t) L::Store(x[t] * inverse, ratio + t * L::kWidth);
   }
@@ -219,7 +259,7 @@ void WeighAll(const float* scores, int first, int n, SeenBy seen_by, const float
       seen = seen_by(i);
       while (++same < n && seen_by(same) == seen) {
       }
-      RatiosOfScales<L>(seen, groups * kGroup, weights.ratio, largest);
+      RatiosOfScales<L>(seen, groups, weights.units, weights.ratio, largest);
       for (int g = 0; g < groups; ++g)
         for (int r = i; r < same; ++r) weights.unit[g * kQueries + r] = share[r] * largest[g];
     }
@@ -241,24 +281,37 @@ FORETOKEN_INLINE std::int32_t WordAt(const std::int8_t* p) {
   return word;
 }
 
+// sum[i][t] += the products of query i's weights of four positions with dimensions t kWidth ...
+template <class L, class Numbers, int kPart, int kCount, int kWide>
+FORETOKEN_INLINE void AddValueQuad(const std::int8_t* weights, int stride, const std::byte* v,
+                                   typename L::I (&sum)[kCount][kWide]) {
+  typename Numbers::Values values[kWide];
+#pragma GCC unroll 16
+  for (int t = 0; t < kWide; ++t)
+    values[t] = Numbers::template LoadValues<kPart>(v + t * L::kWidth * kQuad);
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) {
+    const std::int32_t w = WordAt(weights + i * stride);
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) sum[i][t] = Numbers::AddValues(sum[i][t], values[t], w);
+  }
+}
+
 // Dimensions [d, d + kWide kWidth), which have one scale.
-template <class L, int kCount, int kWide>
+template <class L, class Numbers, int kCount, int kWide>
 FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::byte* block, int d) {
   const int head_dim = tile.args->head_dim, groups = tile.groups(), g = d / kGroup;
   const std::int8_t* weights = tile.weights.of + (first * groups + g) * kSlots;
   typename L::I sum[kCount][kWide] = {};
   const std::byte* at = block + d * kQuad;
 #pragma GCC unroll 2
-  for (int quad = 0; quad < kSlots / kQuad; ++quad, at += head_dim * kQuad) {
+  for (int i = 0; i < kSlots / kQuad / Numbers::kParts; ++i, at += head_dim * kQuad) {
     PrefetchBytes<L, kWide * L::kWidth * kQuad>(at + tile.v_ahead);
-    typename L::Values values[kWide];
-#pragma GCC unroll 16
-    for (int t = 0; t < kWide; ++t) values[t] = L::LoadValues(at + t * L::kWidth * kQuad);
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-      const std::int32_t w = WordAt(weights + i * groups * kSlots + quad * kQuad);
-#pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t) sum[i][t] = L::AddValues(sum[i][t], values[t], w);
+    AddValueQuad<L, Numbers, 0>(weights, groups * kSlots, at, sum);
+    weights += kQuad;
+    if constexpr (Numbers::kParts == 2) {
+      AddValueQuad<L, Numbers, 1>(weights, groups * kSlots, at, sum);
+      weights += kQuad;
     }
   }
 #pragma GCC unroll 8
@@ -269,33 +322,34 @@ FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::by
 #pragma GCC unroll 16
     for (int t = 0; t < kWide; ++t) {
       const typename L::F before = L::Load(acc + t * L::kWidth) * c;
-      L::Store(L::Fma(Floats<L>(sum[i][t]), unit, before), acc + t * L::kWidth);
+      const typename L::I total = Numbers::ValueTotal(sum[i][t]);
+      L::Store(L::Fma(Floats<L>(total), unit, before), acc + t * L::kWidth);
     }
   }
 }
 
-template <class L>
+template <class L, class Numbers>
 struct IntegerValues {
   template <int kCount>
   static void Run(const Tile& tile, int first, const std::byte* block) {
     constexpr int kWide = SumRegisters<L, kCount>(kGroup / L::kWidth);
     for (int d = 0; d < tile.args->head_dim; d += kWide * L::kWidth)
-      IntegerValuesAt<L, kCount, kWide>(tile, first, block, d);
+      IntegerValuesAt<L, Numbers, kCount, kWide>(tile, first, block, d);
   }
 };
 
 // Brings the scales of a block of values closer.
 template <class L>
-FORETOKEN_INLINE void PrefetchScales(const std::byte* values, int head_dim) {
-  for (int g = 0; g < head_dim / kGroup; ++g)
-    PrefetchBytes<L, kSlots * F16::kBytes>(values +
-                                           kSlots * (head_dim + g * static_cast<int>(F16::kBytes)));
+FORETOKEN_INLINE void PrefetchScales(const Tile& tile, const std::byte* values) {
+  const std::byte* const scales = tile.ScalesOf(values);
+  for (int g = 0; g < tile.groups(); ++g)
+    PrefetchBytes<L, kSlots * F16::kBytes>(scales + g * kSlots * static_cast<int>(F16::kBytes));
 }
 
-template <class L>
+template <class L, class Numbers>
 void AllIntegerValues(const Tile& tile, int first, const std::byte* block) {
-  PrefetchScales<L>(block + tile.v_ahead, tile.args->head_dim);
-  InGroups<L, IntegerValues<L>>(tile, first, block);
+  PrefetchScales<L>(tile, block + tile.v_ahead);
+  InGroups<L, IntegerValues<L, Numbers>>(tile, first, block);
 }
 
 }  // namespace

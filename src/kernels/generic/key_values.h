@@ -41,23 +41,38 @@ struct LanesOfBlock {
   }
 };
 
-// Keys of q8_0, four dimensions of a position side by side.
-struct Quads {};
+// Keys of q8_0 and q4_0, four or two times four dimensions of a position side by side.
+struct QuadsOf8 {
+  static constexpr int kBits = 8;
+};
+struct QuadsOf4 {
+  static constexpr int kBits = 4;
+};
+
+// Dimension d of kWidth positions from j on, as integers.
+template <class L, class K>
+FORETOKEN_INLINE typename L::I LoadIntegers(const std::byte* block, int d, int j) {
+  using I = typename L::I;
+  constexpr int kOfWord = 32 / K::kBits;
+  I words;
+  __builtin_memcpy(&words, block + (d / kOfWord * kSlots + j) * 4, sizeof words);
+  if constexpr (K::kBits == 8) return words << (24 - 8 * (d % 4)) >> 24;
+  const int upper = d % kOfWord / 4;
+  return (words >> (8 * (d % 4) + 4 * upper) & 15) - 8;
+}
 
 // x[j] = dimension d of the value at position j.
 template <class L, class K>
 FORETOKEN_INLINE void LoadDimension(const std::byte* block, int head_dim, int d, float* x) {
   constexpr int kWide = kSlots / L::kWidth;
   typename L::F value[kWide];
-  if constexpr (__is_same(K, Quads)) {
+  if constexpr (requires { K::kBits; }) {
     typename L::F scale[kWide];
-    F16::Load<L>(block + kSlots * head_dim + d / kGroup * kSlots * F16::kBytes, scale);
+    F16::Load<L>(block + kSlots * head_dim * K::kBits / 8 + d / kGroup * kSlots * F16::kBytes,
+                 scale);
 #pragma GCC unroll 8
-    for (int t = 0; t < kWide; ++t) {
-      typename L::I quads;
-      __builtin_memcpy(&quads, block + (d / 4 * kSlots + t * L::kWidth) * 4, sizeof quads);
-      value[t] = Floats<L>(quads << (24 - 8 * (d % 4)) >> 24) * scale[t];
-    }
+    for (int t = 0; t < kWide; ++t)
+      value[t] = Floats<L>(LoadIntegers<L, K>(block, d, t * L::kWidth)) * scale[t];
   } else {
     K::template Load<L>(block + d * kSlots * K::kBytes, value);
   }

@@ -85,6 +85,10 @@ struct Lanes : generic::LaneDefaults {
     return combine(vuzp1q_f32(first, second), vuzp2q_f32(first, second));
   }
   static std::int32_t LargestOf(I x) { return vmaxvq_s32(Raw(x)); }
+  template <int h>
+  static F Swap(F x) {
+    return h == 1 ? vrev64q_f32(x) : vextq_f32(x, x, 2);
+  }
   static D LowDoubles(F x) { return vcvt_f64_f32(vget_low_f32(x)); }
   static D HighDoubles(F x) { return vcvt_high_f64_f32(x); }
   static double FoldSum(D x) { return vgetq_lane_f64(x, 0) + vgetq_lane_f64(x, 1); }
@@ -165,6 +169,30 @@ struct Lanes : generic::LaneDefaults {
   static I AddValues(I sum, Values v, std::int32_t w) {
     return Signed(vdotq_s32(Raw(sum), v, vreinterpretq_s8_s32(vdupq_n_s32(w))));
   }
+
+  // A four is a nibble less 8; its integer is 16 times as large.
+  struct Fours {
+    static constexpr int kQuadWords = 1, kKeyOffset = 0, kParts = 2;
+    static constexpr float kUnits = 16.0f;
+    using Keys = int8x16_t;
+    using Values = int8x16_t;
+    template <int kPart>
+    static FORETOKEN_INLINE Keys LoadKeys(const void* p) {
+      const uint8x16_t bytes = vld1q_u8(static_cast<const std::uint8_t*>(p));
+      const uint8x16_t nibbles =
+          kPart == 0 ? vshlq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(0xf0));
+      return vreinterpretq_s8_u8(veorq_u8(nibbles, vdupq_n_u8(0x80)));
+    }
+    template <int kPart>
+    static FORETOKEN_INLINE Values LoadValues(const void* p) {
+      return LoadKeys<kPart>(p);
+    }
+    static I Start(std::int32_t) { return I{}; }
+    static I AddKeys(I sum, Keys k, const std::int32_t* q) { return Lanes::AddKeys(sum, k, q); }
+    static I KeyTotal(I sum, std::int32_t) { return sum; }
+    static I AddValues(I sum, Values v, std::int32_t w) { return Lanes::AddValues(sum, v, w); }
+    static I ValueTotal(I sum) { return sum; }
+  };
 
   // ---- Noise ------------------------------------------------------------------------------------
   static U64 Product(U64 x, std::uint32_t factor) {

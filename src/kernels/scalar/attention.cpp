@@ -21,21 +21,42 @@ float Load(tensor::KvType type, const std::byte* base, int i) {
     case tensor::KvType::kBF16:
       return BfloatToFloat(reinterpret_cast<const std::uint16_t*>(base)[i]);
     case tensor::KvType::kQ8_0:
+    case tensor::KvType::kQ4_0:
       break;  // in integers
   }
   return 0.0f;
 }
 
-// The scale of 32 dimensions at a position.
-float LoadScale(const std::byte* block, int head_dim, int group, int j) {
-  return HalfToFloat(
-      reinterpret_cast<const std::uint16_t*>(block + kSlots * head_dim)[group * kSlots + j]);
+bool HasIntegerKeys(const AttentionArgs& args) {
+  return tensor::HasScales(args.k_type);
+}
+// Whether weights become integers too.
+bool HasIntegerValues(const AttentionArgs& args) {
+  return args.values_in_keys == 0 && tensor::HasScales(args.v_type);
 }
 
-int KeyByte(const std::byte* k, int j, int d) {
+// How much larger the integers of a type are than its numbers.
+int UnitsOf(tensor::KvType type) {
+  return type == tensor::KvType::kQ4_0 ? 16 : 1;
+}
+
+// The scale of 32 dimensions at a position.
+float LoadScale(tensor::KvType type, const std::byte* block, int head_dim, int group, int j) {
+  const int bytes = kSlots * head_dim / (type == tensor::KvType::kQ4_0 ? 2 : 1);
+  return HalfToFloat(reinterpret_cast<const std::uint16_t*>(block + bytes)[group * kSlots + j]);
+}
+
+// Half a byte, as an integer.
+int Four(const std::byte* block, int at, bool upper) {
+  const int byte = reinterpret_cast<const std::uint8_t*>(block)[at];
+  return 16 * ((upper ? byte >> 4 : byte & 15) - 8);
+}
+int KeyInteger(tensor::KvType type, const std::byte* k, int j, int d) {
+  if (type == tensor::KvType::kQ4_0) return Four(k, (d / 8 * kSlots + j) * 4 + d % 4, d % 8 >= 4);
   return reinterpret_cast<const std::int8_t*>(k)[(d / 4 * kSlots + j) * 4 + d % 4];
 }
-int ValueByte(const std::byte* v, int head_dim, int j, int d) {
+int ValueInteger(tensor::KvType type, const std::byte* v, int head_dim, int j, int d) {
+  if (type == tensor::KvType::kQ4_0) return Four(v, (j / 8 * head_dim + d) * 4 + j % 4, j % 8 >= 4);
   return reinterpret_cast<const std::int8_t*>(v)[(j / 4 * head_dim + d) * 4 + j % 4];
 }
 
@@ -52,13 +73,14 @@ struct IntegerQuery {
 
   void Set(const AttentionArgs& args, const float* x) const {
     Quantize(x, args.head_dim, 1, args.head_dim, q, scale, sums);
-    for (int g = 0; g < args.head_dim / kGroup; ++g) scale[g] *= args.scale;
+    const float factor = args.scale / static_cast<float>(UnitsOf(args.k_type));
+    for (int g = 0; g < args.head_dim / kGroup; ++g) scale[g] *= factor;
   }
 };
 
 float Score(const AttentionArgs& args, const float* q, const std::byte* k, int j) {
   float acc = 0.0f;
-  if (args.k_type != tensor::KvType::kQ8_0) {
+  if (!HasIntegerKeys(args)) {
     for (int d = 0; d < args.head_dim; ++d)
       acc = __builtin_fmaf(q[d], Load(args.k_type, k, d * kSlots + j), acc);
     return args.scale * acc;
@@ -66,17 +88,19 @@ float Score(const AttentionArgs& args, const float* q, const std::byte* k, int j
   const IntegerQuery query(args);
   for (int g = 0; g < args.head_dim / kGroup; ++g) {
     std::int32_t sum = 0;
-    for (int d = g * kGroup; d < (g + 1) * kGroup; ++d) sum += query.q[d] * KeyByte(k, j, d);
+    for (int d = g * kGroup; d < (g + 1) * kGroup; ++d)
+      sum += query.q[d] * KeyInteger(args.k_type, k, j, d);
     acc = __builtin_fmaf(static_cast<float>(sum),
-                         query.scale[g] * LoadScale(k, args.head_dim, g, j), acc);
+                         query.scale[g] * LoadScale(args.k_type, k, args.head_dim, g, j), acc);
   }
   return acc;
 }
 
 // Dimension d of the key at position j, where keys hold the values.
 float ValueInKey(const AttentionArgs& args, const std::byte* k, int j, int d) {
-  if (args.k_type != tensor::KvType::kQ8_0) return Load(args.k_type, k, d * kSlots + j);
-  return static_cast<float>(KeyByte(k, j, d)) * LoadScale(k, args.head_dim, d / kGroup, j);
+  if (!HasIntegerKeys(args)) return Load(args.k_type, k, d * kSlots + j);
+  return static_cast<float>(KeyInteger(args.k_type, k, j, d) / UnitsOf(args.k_type)) *
+         LoadScale(args.k_type, k, args.head_dim, d / kGroup, j);
 }
 
 int ValuesOf(const AttentionArgs& args) {
@@ -92,11 +116,6 @@ struct Block {
   const std::byte *k, *v;
   int first, end;
 };
-
-// Whether weights become integers too.
-bool HasIntegerValues(const AttentionArgs& args) {
-  return args.values_in_keys == 0 && args.v_type == tensor::KvType::kQ8_0;
-}
 
 // acc = acc * c + the values weighted by p, in floats.
 void AddValues(const AttentionArgs& args, const Block& block, const float* p, float c, float* acc) {
@@ -116,7 +135,8 @@ void AddValues(const AttentionArgs& args, const Block& block, const float* p, fl
 float LargestScale(const AttentionArgs& args, const Block& block, int group) {
   std::uint32_t largest = 0;
   for (int j = block.first; j < block.end; ++j) {
-    const std::uint32_t bits = Bits(LoadScale(block.v, args.head_dim, group, j)) & 0x7fffffff;
+    const std::uint32_t bits =
+        Bits(LoadScale(args.v_type, block.v, args.head_dim, group, j)) & 0x7fffffff;
     largest = bits > largest ? bits : largest;
   }
   return FromBits(largest);
@@ -128,17 +148,17 @@ void AddIntegerValues(const AttentionArgs& args, const Block& block, const float
   for (int g = 0; g < args.head_dim / kGroup; ++g) {
     const float largest = LargestScale(args, block, g);
     const float inverse = largest > 0.0f ? 127.0f / largest : 0.0f;
-    const float unit = share * (largest / 127.0f);
+    const float unit = share * (largest / (127.0f * static_cast<float>(UnitsOf(args.v_type))));
     std::int8_t weight[kSlots] = {};
     for (int j = block.first; j < block.end; ++j) {
-      const float x = p[j] * (LoadScale(block.v, args.head_dim, g, j) * inverse);
+      const float x = p[j] * (LoadScale(args.v_type, block.v, args.head_dim, g, j) * inverse);
       // Adding 1.5 * 2^23 rounds to an even integer, which the low bits then hold.
       weight[j] = static_cast<std::int8_t>(Bits(x + 12582912.0f) & 0xff);
     }
     for (int d = g * kGroup; d < (g + 1) * kGroup; ++d) {
       std::int32_t sum = 0;
       for (int j = block.first; j < block.end; ++j)
-        sum += weight[j] * ValueByte(block.v, args.head_dim, j, d);
+        sum += weight[j] * ValueInteger(args.v_type, block.v, args.head_dim, j, d);
       acc[d] = __builtin_fmaf(static_cast<float>(sum), unit, acc[d] * c);
     }
   }
@@ -177,7 +197,7 @@ void Attention(const AttentionArgs& args) {
     for (int g = 0; g < args.n_group; ++g) {
       const float* q = args.q + row * args.q_stride + g * args.head_dim;
       float* out = args.out + row * args.out_stride + g * ValuesOf(args);
-      if (args.k_type == tensor::KvType::kQ8_0) IntegerQuery(args).Set(args, q);
+      if (HasIntegerKeys(args)) IntegerQuery(args).Set(args, q);
       Running state;
       if (args.sinks != nullptr) state = {.max = args.sinks[g], .sum = 1.0f};
       for (int d = 0; d < ValuesOf(args); ++d) acc[d] = 0.0f;

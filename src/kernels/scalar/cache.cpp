@@ -53,8 +53,34 @@ std::uint16_t QuantizeGroup(const float* x, std::int8_t* q) {
   return scale;
 }
 
-std::uint16_t* ScalesOf(void* block, int head_dim) {
-  return reinterpret_cast<std::uint16_t*>(static_cast<std::int8_t*>(block) + kSlots * head_dim);
+// The same to numbers from -8 to 7, as 0 to 15.
+std::uint16_t QuantizeFours(const float* x, std::uint8_t* q) {
+  std::uint32_t above = 0, below = 0;  // compared as integers, so that NaN is the largest
+  for (int i = 0; i < kGroup; ++i) {
+    std::uint32_t& most = Bits(x[i]) >> 31 == 0 ? above : below;
+    const std::uint32_t magnitude = Bits(x[i]) & 0x7fffffff;
+    most = magnitude > most ? magnitude : most;
+  }
+  above = Bits(FromBits(above) / 7.25f);
+  below = Bits(FromBits(below) / 8.25f);
+  const std::uint16_t scale = FloatToHalf(FromBits(above > below ? above : below));
+  const float d = HalfToFloat(scale);
+  for (int i = 0; i < kGroup; ++i) {
+    float ratio = d == 0.0f ? 0.0f : x[i] / d;
+    ratio = ratio > 7.0f ? 7.0f : ratio;
+    ratio = ratio < -8.0f ? -8.0f : ratio;
+    q[i] = static_cast<std::uint8_t>((Bits(ratio + 12582912.0f) + 8) & 15);
+  }
+  return scale;
+}
+
+// The scales of a block whose numbers take so many bytes.
+std::uint16_t* ScalesOf(void* block, int bytes) {
+  return reinterpret_cast<std::uint16_t*>(static_cast<std::int8_t*>(block) + bytes);
+}
+
+void SetHalf(std::uint8_t& byte, bool upper, std::uint8_t q) {
+  byte = static_cast<std::uint8_t>(upper ? (byte & 0x0f) | q << 4 : (byte & 0xf0) | q);
 }
 
 }  // namespace
@@ -80,7 +106,7 @@ void StoreVBF16(const float* x, int head_dim, int slot, void* block) {
 
 void StoreKQ8_0(const float* x, int head_dim, int slot, void* block) {
   auto* q = static_cast<std::int8_t*>(block);
-  std::uint16_t* scales = ScalesOf(block, head_dim) + slot;
+  std::uint16_t* scales = ScalesOf(block, kSlots * head_dim) + slot;
   for (int d = 0; d < head_dim; d += kGroup) {
     std::int8_t group[kGroup];
     scales[d / kGroup * kSlots] = QuantizeGroup(x + d, group);
@@ -90,11 +116,33 @@ void StoreKQ8_0(const float* x, int head_dim, int slot, void* block) {
 
 void StoreVQ8_0(const float* x, int head_dim, int slot, void* block) {
   auto* q = static_cast<std::int8_t*>(block);
-  std::uint16_t* scales = ScalesOf(block, head_dim) + slot;
+  std::uint16_t* scales = ScalesOf(block, kSlots * head_dim) + slot;
   for (int d = 0; d < head_dim; d += kGroup) {
     std::int8_t group[kGroup];
     scales[d / kGroup * kSlots] = QuantizeGroup(x + d, group);
     for (int i = 0; i < kGroup; ++i) q[(slot / 4 * head_dim + d + i) * 4 + slot % 4] = group[i];
+  }
+}
+
+void StoreKQ4_0(const float* x, int head_dim, int slot, void* block) {
+  auto* bytes = static_cast<std::uint8_t*>(block);
+  std::uint16_t* scales = ScalesOf(block, kSlots * head_dim / 2) + slot;
+  for (int d = 0; d < head_dim; d += kGroup) {
+    std::uint8_t group[kGroup];
+    scales[d / kGroup * kSlots] = QuantizeFours(x + d, group);
+    for (int i = 0; i < kGroup; ++i)
+      SetHalf(bytes[((d + i) / 8 * kSlots + slot) * 4 + i % 4], i % 8 >= 4, group[i]);
+  }
+}
+
+void StoreVQ4_0(const float* x, int head_dim, int slot, void* block) {
+  auto* bytes = static_cast<std::uint8_t*>(block);
+  std::uint16_t* scales = ScalesOf(block, kSlots * head_dim / 2) + slot;
+  for (int d = 0; d < head_dim; d += kGroup) {
+    std::uint8_t group[kGroup];
+    scales[d / kGroup * kSlots] = QuantizeFours(x + d, group);
+    for (int i = 0; i < kGroup; ++i)
+      SetHalf(bytes[(slot / 8 * head_dim + d + i) * 4 + slot % 4], slot % 8 >= 4, group[i]);
   }
 }
 

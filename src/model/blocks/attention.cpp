@@ -33,6 +33,8 @@ Attention::Attention(const Workspace& space, const AttentionConfig& config,
       scale_(config.scale != 0
                  ? config.scale
                  : static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)))),
+      key_rotation_(space.cache.options().k_type, config.head_dim, config.head_dim),
+      value_rotation_(space.cache.options().v_type, config.head_dim, config.head_dim),
       residual_(space.scratch.residual.View(place.dim)),
       input_(input),
       q_(space.scratch.q.View(config.n_heads * config.head_dim)),
@@ -161,6 +163,7 @@ void Attention::PrepareQueries(const kv::Segment& segment, OutputRange queries) 
     Prepare(q, queries.n(), HeadBias(weights_.q_bias, at), HeadNorm(weights_.q_norm), position);
     if (config_.temperature_scale != 0)
       space_.kernels.scale(q, queries.n() * config_.head_dim, Temperature(position));
+    key_rotation_.Read(space_.kernels, q, queries.n() * config_.head_dim);
   }
 }
 
@@ -182,6 +185,8 @@ void Attention::StoreHead(const kv::Segment& segment, int head,
     const auto block = static_cast<std::size_t>(
         BlocksOf(segment)[static_cast<std::size_t>(position / tensor::kKvBlock)]);
     const int slot = position % tensor::kKvBlock;
+    key_rotation_.Store(space_.kernels, k, head_dim);
+    value_rotation_.Store(space_.kernels, v, head_dim);
     space_.kernels.store_k[static_cast<std::size_t>(types.k_type)](k, head_dim, slot,
                                                                    view.k + block * view.k_stride);
     space_.kernels.store_v[static_cast<std::size_t>(types.v_type)](v, head_dim, slot,
@@ -219,6 +224,8 @@ void Attention::AttendHead(const Pass& pass, const kv::Segment& segment, int hea
       .v_type = space_.cache.options().v_type,
       .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
   RunKernel(args, pass);
+  for (int row = segment.row_begin; row < segment.row_begin + segment.n_rows; ++row)
+    value_rotation_.Read(space_.kernels, attended_.Row(row) + at, end - at);
   if (config_.output_gate) GateAttended(segment, queries);
   if (weights_.o.quantised() && groups_fill_blocks_)
     Quantise(space_.kernels, attended_, segment.row_begin, segment.n_rows, at, end);

@@ -11,6 +11,7 @@
 // earlier layer, it computes and stores no k and v.
 #pragma once
 
+#include "model/blocks/cache_rotation.h"
 #include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
@@ -91,6 +92,7 @@ class Attention final : public Block {
   // Whole blocks of 32 columns belong to one head group, so a thread can quantise its own results.
   const bool groups_fill_blocks_;
   const float scale_;
+  const CacheRotation key_rotation_, value_rotation_;
   const Activation residual_, input_, q_, k_, v_, gate_, attended_;
   const Gather gather_queries_, gather_keys_, gather_attended_, gather_output_;
 };

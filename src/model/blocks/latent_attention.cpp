@@ -65,6 +65,7 @@ LatentAttention::LatentAttention(const Workspace& space, const LatentAttentionCo
       from_input_(config.q_rank != 0 ? weights.q_a : weights.q),
       quantise_input_(from_input_.quantised() || weights.kv.quantised()),
       addition_{.scale = place.residual_scale},
+      rotation_(space.cache.options().k_type, config.key_dim(), config.rank),
       residual_(space.scratch.residual.View(place.dim)),
       input_(space.scratch.normed.View(place.dim)),
       q_a_(space.scratch.latent.q_a.View(config.q_rank)),
@@ -128,6 +129,7 @@ void LatentAttention::StoreKey(const kv::Segment& segment, int row) const noexce
   const auto view = space_.cache.Head(place_.layer, 0);
   const auto block = static_cast<std::size_t>(
       segment.blocks[static_cast<std::size_t>(position / tensor::kKvBlock)]);
+  rotation_.Store(space_.kernels, key, config_.key_dim());
   space_.kernels.store_k[static_cast<std::size_t>(space_.cache.options().k_type)](
       key, config_.key_dim(), position % tensor::kKvBlock, view.k + block * view.k_stride);
 }
@@ -188,13 +190,17 @@ void LatentAttention::AttendHeads(const Pass& pass, const kv::Segment& segment, 
                                   int thread) const noexcept {
   const auto view = space_.cache.Head(place_.layer, 0);
   Scratch& scratch = space_.scratch;
+  const int n_heads = end - begin, last = segment.row_begin + segment.n_rows;
+  for (int row = segment.row_begin; row < last; ++row)
+    rotation_.Read(space_.kernels, queries_.Row(row) + begin * config_.key_dim(),
+                   n_heads * config_.key_dim());
   const kernels::AttentionArgs args = {
       .q = queries_.Row(segment.row_begin) + begin * config_.key_dim(),
       .q_stride = queries_.stride,
       .out = attended_.Row(segment.row_begin) + begin * config_.rank,
       .out_stride = attended_.stride,
       .n_rows = segment.n_rows,
-      .n_group = end - begin,
+      .n_group = n_heads,
       .head_dim = config_.key_dim(),
       .scale = config_.scale,
       .soft_cap = 0,
@@ -211,6 +217,9 @@ void LatentAttention::AttendHeads(const Pass& pass, const kv::Segment& segment, 
       .v_type = space_.cache.options().k_type,
       .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
   model::Attend(space_.kernels, args, pass);
+  for (int row = segment.row_begin; row < last; ++row)
+    rotation_.Read(space_.kernels, attended_.Row(row) + begin * config_.rank,
+                   n_heads * config_.rank);
   if (!weights_.v.quantised()) return;
   for (int h = begin; h < end; ++h)
     Quantise(space_.kernels, AttendedOf(h, pass.n_rows()), segment.row_begin, segment.n_rows, 0,

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "model/blocks/attention.h"
+#include "model/blocks/cache_rotation.h"
 #include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
@@ -61,6 +62,7 @@ class LatentAttention final : public Block {
   const Linear& from_input_;  // the queries' matrix that reads the layer's input
   const bool quantise_input_;
   const Addition addition_;
+  const CacheRotation rotation_;
   const Activation residual_, input_, q_a_, q_, key_, queries_, attended_, results_;
   const Gather gather_results_, gather_output_;
 };

@@ -26,14 +26,14 @@ std::size_t BlocksOf(const CacheLayer& layer, const CacheOptions& options) {
 
 Status CheckHeadSize(const CacheLayer& layer, const CacheOptions& options) {
   const int head_dim = layer.head_dim;
-  const bool q8 = options.k_type == tensor::KvType::kQ8_0 ||
-                  (options.v_type == tensor::KvType::kQ8_0 && !layer.values_in_keys);
-  if (head_dim % (q8 ? 32 : 8) == 0) return {};
+  const bool scales = tensor::HasScales(options.k_type) ||
+                      (tensor::HasScales(options.v_type) && !layer.values_in_keys);
+  if (head_dim % (scales ? 32 : 8) == 0) return {};
   return Fail(
       ErrorCode::kUnsupported,
-      fmt::format("cache: head size {} is not a multiple of {}; {}", head_dim, q8 ? 32 : 8,
-                  q8 ? "use EngineOptions::cache_type_k f16 and EngineOptions::cache_type_v f16"
-                     : "this model cannot run here"));
+      fmt::format("cache: head size {} is not a multiple of {}; {}", head_dim, scales ? 32 : 8,
+                  scales ? "use EngineOptions::cache_type_k f16 and EngineOptions::cache_type_v f16"
+                         : "this model cannot run here"));
 }
 
 }  // namespace

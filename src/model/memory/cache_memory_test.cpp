@@ -81,10 +81,11 @@ TEST(CacheMemory, KeepsNoValuesWhereKeysHoldThem) {
 }
 
 TEST(CacheMemory, RefusesAQuantisedTypeForSmallHeads) {
-  const auto memory =
-      CacheMemory::Create(kLayers, {.k_type = tensor::KvType::kQ8_0, .n_blocks = 1});
-  ASSERT_FALSE(memory);
-  EXPECT_EQ(memory.error().code, ErrorCode::kUnsupported);
+  for (const auto type : {tensor::KvType::kQ8_0, tensor::KvType::kQ4_0}) {
+    const auto memory = CacheMemory::Create(kLayers, {.k_type = type, .n_blocks = 1});
+    ASSERT_FALSE(memory);
+    EXPECT_EQ(memory.error().code, ErrorCode::kUnsupported);
+  }
 }
 
 }  // namespace

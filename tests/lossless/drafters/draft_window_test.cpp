@@ -76,7 +76,7 @@ TEST(DraftWindow, NoTextDependsOnIt) {
   for (const WindowedDraft& draft : WindowedDrafts()) {
     std::int64_t accepted = 0;
     for (const CacheType type :
-         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0}) {
+         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0, CacheType::kQ4_0}) {
       EngineOptions options = OptionsOf(draft, 0);
       options.cache_type_k = options.cache_type_v = type;
       options.speculative.method = "none", options.draft_model.clear();

@@ -196,7 +196,7 @@ TEST(SelfDraft, NoTextDependsOnTheCacheTypeOrTheLength) {
     if (std::string_view(arch) == "gemma3") tiny.head_dim = 32, tiny.window = 12;
     const std::string path = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), tiny);
     for (const CacheType type :
-         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0}) {
+         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0, CacheType::kQ4_0}) {
       EngineOptions options{.model = path,
                             .speculative = {.method = "none", .controller = "fixed"},
                             .max_sequences = 3,

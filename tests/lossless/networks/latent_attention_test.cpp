@@ -77,7 +77,7 @@ Request Read(int n, unsigned seed) {
 }
 
 constexpr CacheType kCaches[] = {CacheType::kF32, CacheType::kF16, CacheType::kBF16,
-                                 CacheType::kQ8_0};
+                                 CacheType::kQ8_0, CacheType::kQ4_0};
 
 TEST(LatentAttention, HasTheSameBitsForEveryCutThreadsAndDrafter) {
   const Request request = Read(150, 7);

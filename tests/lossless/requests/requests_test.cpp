@@ -256,6 +256,8 @@ TEST(Open, RefusesWhatDoesNotBelongTogether) {
   EXPECT_EQ(OpenCode({.threads = -1}, "threads"), ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.cache_type_k = CacheType::kQ8_0}, "EngineOptions::cache_type_k"),
             ErrorCode::kUnsupported);
+  EXPECT_EQ(OpenCode({.cache_type_v = CacheType::kQ4_0}, "EngineOptions::cache_type_v"),
+            ErrorCode::kUnsupported);
   EXPECT_EQ(OpenCode({.isa = "sse9"}, "sse9"), ErrorCode::kInvalidArgument);
   EXPECT_EQ(OpenCode({.model = "/no/such/file.gguf"}, "/no/such/file.gguf"), ErrorCode::kNotFound);
 }

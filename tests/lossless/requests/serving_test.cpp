@@ -230,7 +230,7 @@ TEST(Serving, EveryCacheTypeAndInstructionSetSharesAndGivesBackExactly) {
   const auto arrivals = Arrivals(7, 8, 180);
   for (const kernels::Isa isa : kernels::AvailableIsas())
     for (const CacheType type :
-         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0}) {
+         {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0, CacheType::kQ4_0}) {
       EngineOptions options = Options("standalone");
       options.isa = kernels::Name(isa);
       options.cache_type_k = options.cache_type_v = type;
