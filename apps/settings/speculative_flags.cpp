@@ -99,8 +99,9 @@ std::vector<Row> MethodRows() {
        "default 0"},
       {"self_draft",
        {"--self-draft"},
-       "TYPE[,TYPE]",
-       "the number types of the copy that self drafts with, of its layers and its output head; "
+       "TYPE[,PART=TYPE...]",
+       "the number types of the copy that self drafts with, of its layers and of parts: head, "
+       "attention, experts, ends (the first layer and the last), as in Q2_K,head=Q4_K; "
        "own: "
        "the model's own, for --draft-window; off: no copy is made unasked; "
        "default: Q2_K, Q3_K or Q4_K, by what was measured of such copies; else Q2_K"},

@@ -99,8 +99,11 @@ struct SpeculativeOptions {
   // what it costs in a short one. Which tokens are drafted depends on it, the text does not. A draft model
   // or head reads its prompts so, too. 0: they see all.
   int draft_window = 0;
-  // The number types of the copy that "self" drafts with, for its layers and its output head:
-  // "Q2_K,Q4_K", or one name for both. A matrix that would not become smaller stays as it is. Empty:
+  // The number types of the copy that "self" drafts with: "Q2_K" for all its matrices, "Q2_K,Q4_K" for
+  // its layers and its output head. Parts have types of their own by name, behind the type of the layers:
+  // "Q2_K,head=Q4_K,attention=Q4_0,experts=Q3_K,ends=Q4_K". attention: also state spaces and short
+  // convolutions; ends: all of the first layer and the last. A matrix that would not become smaller stays
+  // as it is. Empty:
   // Q2_K, Q3_K or Q4_K, whichever promises most by what was measured of copies of this model, else Q2_K.
   // Without a method, a model that nothing drafts for gets such a copy while the engine works: if the types
   // are named, or if there is memory for it and drafts of such a copy are likely to pay. "off": it gets none.

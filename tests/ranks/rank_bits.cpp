@@ -73,7 +73,9 @@ std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
     cases.push_back({.name = wide ? "wide copy" : "copy",
                      .options = larger,
                      .speeds = uneven,
-                     .copy = model::CopyTypes{tensor::DType::kQ2_K, tensor::DType::kQ3_K}});
+                     .copy = model::CopyTypes{.layers = tensor::DType::kQ2_K,
+                                              .output = tensor::DType::kQ3_K,
+                                              .attention = tensor::DType::kQ4_K}});
   }
   return cases;
 }

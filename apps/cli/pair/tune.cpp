@@ -35,7 +35,7 @@ settings::FlagGroup TuningFlags(TuneSettings& settings) {
        },
        true},
       {{"--self-draft"},
-       "TYPE[,TYPE]",
+       "TYPE[,PART=TYPE...]",
        "the number types of a copy with which the model drafts for itself, to try; may be "
        "repeated; off: "
        "none; default: Q2_K, Q3_K and Q4_K where drafts of such a copy are likely to pay",

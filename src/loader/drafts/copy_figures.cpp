@@ -18,7 +18,7 @@ namespace {
 
 constexpr KeptList::Form kForm = {"copies.json", "foretoken_copies", "copies", 1 << 16,
                                   CopyFile::kMostCopies};
-constexpr std::size_t kMostTypes = 32;  // bytes of a name
+constexpr std::size_t kMostTypes = 96;  // bytes of a name
 constexpr int kMostPositions = 1 << 20;
 constexpr double kMostCost = 1000;
 

@@ -81,7 +81,7 @@ TEST_F(CopyFigures, ThatAreWrongAreAsGoodAsNone) {
            {"0.4", "0"},
            {"0.4", "1e308"},
            {"0.4", "\"0.4\""},
-           {"\"Q2_K\"", "\"" + std::string(33, 'Q') + "\""},
+           {"\"Q2_K\"", "\"" + std::string(97, 'Q') + "\""},
            {"\"Q2_K\"", "[]"},
            {"\"foretoken_copies\":1", "\"foretoken_copies\":2"},
            {"[{", "{"},

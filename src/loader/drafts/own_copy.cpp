@@ -19,22 +19,72 @@ constexpr double kClearlyMore = 1.05;  // for more memory
 constexpr int kExpected = 16;  // positions of a measurement that what was expected counts for
 constexpr std::int64_t kLeastNetworkBytes = std::int64_t{256} << 20;
 
-Status FindType(std::string_view name, tensor::DType& type) {
-  if (name == model::kOwnType) {
-    type = model::kOwn;
+Result<tensor::DType> FindType(std::string_view name) {
+  if (name == model::kOwnType) return model::kOwn;
+  for (const tensor::DTypeInfo& info : tensor::AllDTypes())
+    if (info.name == name && !info.widened) return info.type;
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("'{}' is no number type of weights; use Q2_K, Q3_K, Q4_0 or Q4_K, or own",
+                          Shown(name)));
+}
+
+tl::unexpected<Error> WrongTypes(std::string why) {
+  return Fail(ErrorCode::kInvalidArgument, "self_draft: " + std::move(why));
+}
+
+// Reads the items of a list of types in their order. The first two may stand without a part.
+class CopyTypesReader {
+ public:
+  Status Add(std::string_view item, std::size_t place) {
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) return Set(place == 0 ? kLayers : kHead, item, "");
+    const std::string_view part = item.substr(0, equals);
+    if (place == 0)
+      return WrongTypes(
+          fmt::format("'{0}' names a part, and the type of the layers comes first: "
+                      "Q2_K,{0}",
+                      Shown(item)));
+    const auto found = std::find(kParts.begin() + kHead, kParts.end(), part);
+    if (found == kParts.end())
+      return WrongTypes(fmt::format(
+          "'{}' is no part of a model that can have a type of its own; name head, attention, "
+          "experts or ends",
+          Shown(part)));
+    return Set(static_cast<std::size_t>(found - kParts.begin()), item.substr(equals + 1),
+               fmt::format("{}: ", part));
+  }
+
+  // What says nothing new is left out, so that equal copies have one name.
+  model::CopyTypes types() const {
+    const tensor::DType layers = *given_[kLayers];
+    const auto unless_usual = [&](std::size_t part) {
+      return given_[part] == layers ? std::nullopt : given_[part];
+    };
+    model::CopyTypes types = {.layers = layers,
+                              .output = given_[kHead].value_or(layers),
+                              .attention = unless_usual(kAttention),
+                              .experts = unless_usual(kExperts),
+                              .ends = given_[kEnds]};
+    if (!types.attention && !types.experts) types.ends = unless_usual(kEnds);
+    return types;
+  }
+
+ private:
+  enum : std::size_t { kLayers, kHead, kAttention, kExperts, kEnds };
+  static constexpr std::array<std::string_view, 5> kParts = {"layers", "head", "attention",
+                                                             "experts", "ends"};
+
+  Status Set(std::size_t part, std::string_view name, const std::string& where) {
+    const auto type = FindType(name);
+    if (!type) return WrongTypes(where + type.error().message);
+    if (given_[part])
+      return WrongTypes(fmt::format("the type of {} is given twice; leave one out", kParts[part]));
+    given_[part] = *type;
     return {};
   }
-  for (const tensor::DTypeInfo& info : tensor::AllDTypes())
-    if (info.name == name && !info.widened) {
-      type = info.type;
-      return {};
-    }
-  return Fail(
-      ErrorCode::kInvalidArgument,
-      fmt::format("self_draft: '{}' is no number type of weights; use Q2_K, Q3_K, Q4_0 or Q4_K, or "
-                  "own",
-                  name));
-}
+
+  std::array<std::optional<tensor::DType>, 5> given_;
+};
 
 // The share of drafts that are expected to be rejected, where nothing was measured.
 double RejectedOf(const model::CopyTypes& types) {
@@ -69,26 +119,25 @@ const CopyFigure* FigureOf(const CopyOffer& offer, std::span<const CopyFigure> f
 }  // namespace
 
 Result<model::CopyTypes> CopyTypesFor(const std::string& names) {
-  model::CopyTypes types;
-  if (names.empty() || names == kNoCopy) return types;
+  if (names.empty() || names == kNoCopy) return model::CopyTypes();
   const auto items = CommaItems(names);
-  if (items.size() > 2)
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("self_draft: '{}' are {} types; give one, or one for the layers and one "
-                    "for the output head",
-                    names, items.size()));
-  FORETOKEN_CHECK_OK(FindType(items.front(), types.layers));
-  FORETOKEN_CHECK_OK(FindType(items.back(), types.output));
-  return types;
+  const auto n_plain = std::count_if(items.begin(), items.end(), [](std::string_view item) {
+    return item.find('=') == std::string_view::npos;
+  });
+  if (n_plain > 2)
+    return WrongTypes(
+        fmt::format("'{}' are {} types; give one, or one for the layers and one for the output "
+                    "head, and those of other parts by name: attention=Q4_K",
+                    Shown(names), n_plain));
+  CopyTypesReader reader;
+  for (std::size_t place = 0; place < items.size(); ++place)
+    FORETOKEN_CHECK_OK(reader.Add(items[place], place));
+  return reader.types();
 }
 
 std::string SelfDraftOf(const SpeculativeOptions& options) {
-  const std::string& names = options.self_draft;
-  if (names.empty() || names == kNoCopy) return model::NameOf(model::CopyTypes());
-  const auto items = CommaItems(names);
-  const bool are_one = items.size() == 2 && items.front() == items.back();
-  return are_one ? std::string(items.front()) : names;
+  const auto types = CopyTypesFor(options.self_draft);
+  return types ? model::NameOf(*types) : options.self_draft;
 }
 
 std::span<const model::CopyTypes> UsualCopies() {

@@ -17,11 +17,12 @@ namespace foretoken::loader {
 // SpeculativeOptions::self_draft: no copy is made unasked.
 inline constexpr std::string_view kNoCopy = "off";
 
-// Reads "Q3_K", or "Q3_K,Q4_K": the types of the layers and of the output head. "" and "off": the usual
-// ones. Error: kInvalidArgument.
+// Reads "Q3_K", or "Q3_K,Q4_K": the types of the layers and of the output head. Behind the first one parts
+// have types by name: "Q2_K,head=Q4_K,attention=Q4_0,experts=Q3_K,ends=Q4_K" (model::CopyTypes). "" and
+// "off": the usual ones. Error: kInvalidArgument.
 [[nodiscard]] Result<model::CopyTypes> CopyTypesFor(const std::string& names);
 
-// The types as self_draft names them, and once where both are one: "Q2_K" where it names none.
+// The types as model::NameOf writes them, however self_draft does: "Q2_K" where it names none.
 std::string SelfDraftOf(const SpeculativeOptions& options);
 
 // A copy that could be made, and what is expected of its drafts.

@@ -27,8 +27,60 @@ TEST(OwnCopy, ReadsOneTypeOrTwo) {
   for (const char* usual : {"", "off"}) EXPECT_EQ(*CopyTypesFor(usual), model::CopyTypes());
   EXPECT_TRUE(CopyTypesFor("own")->are_own());
   EXPECT_EQ(model::NameOf(*CopyTypesFor("own")), "own");
-  EXPECT_EQ(model::NameOf(*CopyTypesFor("own,Q4_K")), "own.Q4_K");
+  EXPECT_EQ(model::NameOf(*CopyTypesFor("own,Q4_K")), "own,Q4_K");
   for (const char* wrong : {"Q9", "own,", "q2_k", ",", "Q2_K,", "Q2_K,Q2_K,Q2_K"})
+    EXPECT_FALSE(CopyTypesFor(wrong)) << wrong;
+}
+
+std::string Read(const std::string& names) {
+  const auto types = CopyTypesFor(names);
+  return types ? model::NameOf(*types) : types.error().message;
+}
+
+TEST(OwnCopy, ReadsTypesOfParts) {
+  using tensor::DType;
+  const auto types = CopyTypesFor("Q2_K, head=Q6_K,ends=Q4_K,attention=Q4_0,experts=Q3_K");
+  ASSERT_TRUE(types);
+  EXPECT_EQ(*types, (model::CopyTypes{.layers = DType::kQ2_K,
+                                      .output = DType::kQ6_K,
+                                      .attention = DType::kQ4_0,
+                                      .experts = DType::kQ3_K,
+                                      .ends = DType::kQ4_K}));
+  EXPECT_EQ(Read("Q2_K,attention=own"), "Q2_K,attention=own");
+}
+
+// One copy has one name, and the name is read as the same copy.
+TEST(OwnCopy, EqualCopiesHaveOneName) {
+  for (const auto& [names, one] :
+       {std::pair("Q2_K,head=Q4_K", "Q2_K,Q4_K"),
+        {"Q2_K,head=Q2_K,experts=Q2_K", "Q2_K"},
+        {"Q2_K,ends=Q2_K", "Q2_K"},
+        {"Q2_K,ends=Q2_K,attention=Q2_K", "Q2_K"},
+        {"Q2_K,ends=Q2_K,attention=Q4_0", "Q2_K,attention=Q4_0,ends=Q2_K"},  // but in the ends
+        {"Q2_K,Q4_K,ends=Q4_K,experts=Q3_K,attention=Q6_K",
+         "Q2_K,Q4_K,attention=Q6_K,experts=Q3_K,ends=Q4_K"}}) {
+    EXPECT_EQ(Read(names), one);
+    EXPECT_EQ(Read(one), one);
+    EXPECT_EQ(*CopyTypesFor(names), *CopyTypesFor(one));
+  }
+}
+
+TEST(OwnCopy, SaysWhichPartIsWrong) {
+  EXPECT_EQ(Read("Q2_K,attention=Q9"),
+            "self_draft: attention: 'Q9' is no number type of weights; use Q2_K, Q3_K, Q4_0 or "
+            "Q4_K, or own");
+  EXPECT_EQ(Read("Q2_K,ffn=Q4_K"),
+            "self_draft: 'ffn' is no part of a model that can have a type of its own; name head, "
+            "attention, experts or ends");
+  EXPECT_EQ(Read("attention=Q4_K"),
+            "self_draft: 'attention=Q4_K' names a part, and the type of the layers comes first: "
+            "Q2_K,attention=Q4_K");
+  EXPECT_EQ(Read("Q2_K,ends=Q4_K,ends=Q4_K"),
+            "self_draft: the type of ends is given twice; leave one out");
+  EXPECT_EQ(Read("Q2_K,Q4_K,head=Q4_K"),
+            "self_draft: the type of head is given twice; leave one out");
+  for (const char* wrong : {"Q2_K,=Q4_K", "Q2_K,layers=Q4_K", "Q2_K,ends=", "Q2_K,ends==Q4_K",
+                            "Q2_K,ends=IQ2_XS", "Q2_K,ends=q4_k"})
     EXPECT_FALSE(CopyTypesFor(wrong)) << wrong;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loader/ranks/open_order.h"
 
+#include "loader/drafts/own_copy.h"
+
 namespace foretoken::loader {
 namespace {
 
@@ -34,8 +36,7 @@ void WriteOpen(const OpenOrder& order, model::Message& message) {
         static_cast<int>(o.cache.k_type), static_cast<int>(o.cache.v_type), o.cache.n_blocks,
         o.cache.n_window_blocks, o.state.n_sequences, o.state.rows, o.state.n_checkpoints})
     message.Add(word);
-  message.Add(order.copy ? static_cast<int>(order.copy->layers) : -1);
-  message.Add(order.copy ? static_cast<int>(order.copy->output) : -1);
+  message.AddText(order.copy ? NameOf(*order.copy) : "");
   message.AddList(o.output_tokens);
   message.AddList(order.shares);
   message.AddText(order.repack_cache);
@@ -58,13 +59,10 @@ Result<OpenOrder> ReadOpen(model::Words words) {
   o.state.n_sequences = words.Take();
   o.state.rows = words.Take();
   o.state.n_checkpoints = words.Take();
-  const std::int32_t layers = words.Take(), output = words.Take();
-  if (layers >= 0) {
-    const auto* const of_layers = tensor::FindDType(static_cast<std::uint32_t>(layers));
-    const auto* const of_output = tensor::FindDType(static_cast<std::uint32_t>(output));
-    if (of_layers == nullptr || of_output == nullptr || of_layers->widened || of_output->widened)
-      return DamagedOrder();
-    order.copy = {of_layers->type, of_output->type};
+  if (const std::string types = words.TakeText(); !types.empty()) {
+    const auto copy = CopyTypesFor(types);
+    if (!copy) return DamagedOrder();
+    order.copy = *copy;
   }
   const auto tokens = words.TakeList();
   o.output_tokens.assign(tokens.begin(), tokens.end());

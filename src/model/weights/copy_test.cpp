@@ -99,6 +99,57 @@ TEST(Copy, ComputesWhatAFileOfItsTypesDoes) {
     }
 }
 
+TEST(Copy, HasTypesOfItsPartsWhereTheyAreNamed) {
+  const CopyTypes types = {.layers = DType::kQ2_K,
+                           .output = DType::kQ8_0,
+                           .attention = DType::kQ4_K,
+                           .experts = DType::kQ3_K,
+                           .ends = DType::kQ6_K};
+  for (const auto& [tensor, type] : {std::pair("output.weight", DType::kQ8_0),
+                                     {"token_embd.weight", DType::kQ8_0},
+                                     {"blk.0.attn_q.weight", DType::kQ6_K},
+                                     {"blk.0.ffn_up_exps.weight", DType::kQ6_K},
+                                     {"blk.11.ffn_up.weight", DType::kQ6_K},
+                                     {"blk.1.attn_output.weight", DType::kQ4_K},
+                                     {"blk.1.ssm_in.weight", DType::kQ4_K},
+                                     {"blk.1.shortconv.in_proj.weight", DType::kQ4_K},
+                                     {"blk.10.ffn_gate_up_exps.weight", DType::kQ3_K},
+                                     {"blk.10.ffn_up_shexp.weight", DType::kQ2_K},
+                                     {"blk.1.ffn_down.weight", DType::kQ2_K},
+                                     {"blk.1.inp_gate.weight", DType::kQ2_K},
+                                     {"blk.110.ffn_up.weight", DType::kQ2_K}})
+    EXPECT_EQ(types.TypeOf(tensor, 11), type) << tensor;
+  const CopyTypes plain = {DType::kQ2_K, DType::kQ4_K};
+  for (const char* tensor : {"blk.0.attn_q.weight", "blk.1.ffn_up_exps.weight"})
+    EXPECT_EQ(plain.TypeOf(tensor, 1), DType::kQ2_K) << tensor;
+}
+
+// As a file that holds its matrices in these types.
+TEST(Copy, ComputesWithTypesOfItsParts) {
+  fixtures::TinyModelOptions tiny{
+      .arch = "qwen3moe", .seed = 97, .n_layers = 3, .dim = 256, .ff = 256};
+  tiny.n_experts = 6, tiny.expert_ff = 256;
+  const std::string folder = fixtures::TemporaryFolder();
+  CopiedModel network(fixtures::WriteTinyModel(folder, tiny));
+  tiny.weight_type = DType::kQ4_K;
+  tiny.weight_types = {{"output", DType::kQ8_0}, {"token_embd", DType::kF32}};
+  for (const char* name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"})
+    tiny.weight_types[name] = DType::kQ3_K;
+  CopiedModel same(fixtures::WriteTinyModel(folder, tiny));
+  const CopyTypes parts = {.layers = DType::kQ6_K,
+                           .output = DType::kQ8_0,
+                           .attention = DType::kQ4_K,
+                           .experts = DType::kQ3_K};
+  CopyTypes ends = parts;
+  ends.ends = DType::kQ8_0;
+  const auto copy = network.Copy(parts), with_ends = network.Copy(ends);
+  kv::BlockTables a(network.shape), b(same.shape);
+  const int n = static_cast<int>(kCopyText.size());
+  EXPECT_EQ(LogitsOf(*copy, a, 0, n, 0), LogitsOf(*same.runner, b, 0, n, 0));
+  EXPECT_NE(LogitsOf(*copy, a, 0, n, 0), LogitsOf(*with_ends, a, 0, n, 0));
+  EXPECT_LT(copy->info().weight_bytes, with_ends->info().weight_bytes);
+}
+
 // Where no type takes less, the copy's tiles are the network's own.
 TEST(Copy, HasTheNetworksOwnMatricesWhereTheyAreSmall) {
   const std::string folder = fixtures::TemporaryFolder();
@@ -153,6 +204,8 @@ TEST(Copy, IsKept) {
   EXPECT_EQ(LogitsOf(*made, tables, 0, 5, 0), LogitsOf(*kept, tables, 0, 5, 0));
   steps.clear();
   network.Copy({DType::kQ4_0, DType::kQ8_0}, load);  // another copy under its name
+  EXPECT_EQ(steps.back(), "repacking");
+  network.Copy({.layers = DType::kQ4_0, .output = DType::kQ4_0, .attention = DType::kQ5_0}, load);
   EXPECT_EQ(steps.back(), "repacking");
 }
 

@@ -22,9 +22,14 @@ inline constexpr std::string_view kOwnType = "own";
 struct CopyTypes {
   tensor::DType layers = tensor::DType::kQ2_K;  // of matrices in layers
   tensor::DType output = tensor::DType::kQ2_K;  // of the output head
+  // Of some matrices in layers, in place of `layers`: those of attention, of state spaces and of short
+  // convolutions; those of experts. `ends`: of all matrices in the first layer and the last, whatever they are.
+  std::optional<tensor::DType> attention = {}, experts = {}, ends = {};
 
   bool operator==(const CopyTypes&) const = default;
-  bool are_own() const { return layers == kOwn && output == kOwn; }
+  bool are_own() const;
+  // Of the tensor of this name in a network whose last layer has this number.
+  tensor::DType TypeOf(std::string_view tensor, int last_layer) const;
 };
 
 // Bytes of tiles.
@@ -46,7 +51,8 @@ struct CopySize {
   }
 };
 
-// "Q2_K.Q4_K"; "Q2_K" where both are one; "own".
+// "Q2_K"; "Q2_K,Q4_K", where the output head has another type; "Q2_K,attention=Q4_K,ends=Q6_K"; "own".
+// It is what SpeculativeOptions::self_draft takes.
 std::string NameOf(const CopyTypes& types);
 
 // The type that a matrix [n_out, k] of this type has in the copy, where that takes less memory: `wanted`,

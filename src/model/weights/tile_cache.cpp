@@ -215,6 +215,7 @@ TileCache TileCache::ForRank(int rank, int n_ranks) const {
 TileCache TileCache::ForCopy(std::string_view name) const {
   TileCache cache = *this;
   cache.part_ += fmt::format("-copy.{}", name);
+  std::replace(cache.part_.begin(), cache.part_.end(), ',', '.');
   return cache;
 }
 

@@ -107,7 +107,7 @@ class TileCache {
   // their own, so that ranks may share a folder.
   TileCache ForRank(int rank, int n_ranks) const;
 
-  // The same folder, for a copy of each model with fewer bits (copy_types.h). name: of its type.
+  // The same folder, for a copy of each model with fewer bits. name: of its types (copy_types.h).
   TileCache ForCopy(std::string_view name) const;
 
   // The tiles kept for the model file at `model_path` under this key, read-only. Empty if there are

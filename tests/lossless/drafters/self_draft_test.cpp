@@ -215,7 +215,7 @@ TEST(SelfDraft, NoTextDependsOnTheCacheTypeOrTheLength) {
       }
       const auto plain = *OpenEngine(options)->GenerateBatch(requests);
       options.speculative.method = "self";
-      options.speculative.self_draft = "Q3_K";
+      options.speculative.self_draft = "Q3_K,head=Q4_K,attention=Q4_0,experts=Q5_0,ends=Q4_1";
       options.speculative.strategy = VerifyStrategy::kSampleMatch;
       const auto engine = OpenEngine(options);
       for (const int k : {1, 5, 16}) {
@@ -235,8 +235,10 @@ TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {
   const std::string folder = fixtures::TemporaryFolder(),
                     model = fixtures::WriteTinyModel(folder, {.seed = 95});
   EXPECT_EQ(WhyNotOpened(SelfOptions(model)), "");
-  for (const char* types : {"Q9", "Q4_0,", "IQ2_XS", "2"})
+  for (const char* types : {"Q9", "Q4_0,", "IQ2_XS", "2", "Q4_0,ffn=Q4_K", "head=Q4_0"})
     EXPECT_TRUE(WhyNotOpened(SelfOptions(model, types)).starts_with("self_draft: '")) << types;
+  EXPECT_TRUE(WhyNotOpened(SelfOptions(model, "Q4_0,experts=Q9"))
+                  .starts_with("self_draft: experts: 'Q9' is no number type"));
   EXPECT_NE(WhyNotOpened(SelfOptions(model, "Q4_0,Q4_0,Q4_0")).find("are 3 types"),
             std::string::npos);
   EXPECT_NE(WhyNotOpened(SelfOptions(model, "off")).find("drop one of them"), std::string::npos);

@@ -31,7 +31,8 @@ class NetworkPlan : public TensorPlan {
   // Plans into `weights`, which must outlive the plan and stay where it is.
   NetworkPlan(const formats::Checkpoint& checkpoint, const ModelConfig& config,
               const Division& division, Weights& weights, const std::optional<CopyTypes>& copy = {})
-      : TensorPlan(checkpoint, division, weights.vectors_, copy),
+      : TensorPlan(checkpoint, division, weights.vectors_, copy,
+                   config.layers.empty() ? 0 : config.layers.back().block),
         config_(config),
         weights_(weights) {}
 

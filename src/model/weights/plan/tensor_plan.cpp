@@ -185,9 +185,8 @@ CopySize TensorPlan::copy_size() const {
 
 std::optional<tensor::DType> TensorPlan::TypeOfCopy(const formats::TensorView& tensor) const {
   if (!MayConvert(tensor)) return std::nullopt;
-  const tensor::DType wanted = tensor.name.starts_with("blk.") ? copy_->layers : copy_->output;
-  return TypeInCopy(wanted, tensor::FindDType(tensor.ggml_type)->tile,
-                    static_cast<int>(tensor.shape[0]));
+  return TypeInCopy(copy_->TypeOf(tensor.name, last_layer_),
+                    tensor::FindDType(tensor.ggml_type)->tile, static_cast<int>(tensor.shape[0]));
 }
 
 bool TensorPlan::IsConverted(const formats::TensorView& tensor) const {

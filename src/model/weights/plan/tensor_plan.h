@@ -32,10 +32,15 @@ class TensorPlan {
 
  protected:
   // division: which outputs this rank computes. vectors: where vectors are kept. copy: the types of a
-  // copy of the network; empty: the plan is of the network itself.
+  // copy of the network, whose last layer has this number; empty: the plan is of the network itself.
   TensorPlan(const formats::Checkpoint& checkpoint, const Division& division,
-             std::vector<std::vector<float>>& vectors, const std::optional<CopyTypes>& copy = {})
-      : checkpoint_(checkpoint), division_(division), vectors_(vectors), copy_(copy) {}
+             std::vector<std::vector<float>>& vectors, const std::optional<CopyTypes>& copy,
+             int last_layer)
+      : checkpoint_(checkpoint),
+        division_(division),
+        vectors_(vectors),
+        copy_(copy),
+        last_layer_(last_layer) {}
 
   // n_parts: 0: the tensor is one matrix.
   Result<const formats::TensorView*> Find(const std::string& name, int k, int n_out,
@@ -99,6 +104,7 @@ class TensorPlan {
   std::optional<tensor::DType> TypeOfCopy(const formats::TensorView& tensor) const;
 
   const std::optional<CopyTypes> copy_;
+  const int last_layer_;
   // The jobs' own tiles. In a copy also all tiles of the network, and those of them that it does not use.
   std::size_t tile_bytes_ = 0, network_bytes_ = 0, replaced_bytes_ = 0;
 };
