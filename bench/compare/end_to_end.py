@@ -4,7 +4,7 @@
 
   end_to_end.py --foretoken build/release/foretoken --llama "PREFIX" --seen-as FOLDER -m TARGET.gguf -md DRAFT.gguf
                 [--prompts FILE.jsonl] [-n 128] [-k 7] [--repeats 5] [--threads 2] [--ctx-size 2048]
-                [--spec-type mtp|self] [--acceptance-length L] [--json FILE]
+                [--spec-type mtp|self] [--self-draft TYPE] [--acceptance-length L] [--json FILE]
 
 PREFIX runs a program of llama.cpp (it gets `llama-server ...` appended); FOLDER is where that program sees the models' folder. Each repeat
 runs `foretoken bench --repeats 1`, then a llama-server without a draft, then one with it; every text is greedy and has N tokens. Rates are
@@ -67,6 +67,8 @@ def foretoken_once(args):
         command += ["-md", args.draft]
     if args.spec_type:
         command += ["--spec-type", args.spec_type]
+    if args.self_draft:
+        command += ["--self-draft", args.self_draft]
     if args.acceptance_length:
         # The rate gives this length in rounds of exactly K drafts.
         command += ["--lookahead", "fixed", "--synthetic-acceptance-rate", "%.6f" % ((args.acceptance_length - 1) / args.k)]
@@ -172,6 +174,7 @@ def parse():
     parser.add_argument("-m", "--model", required=True)
     parser.add_argument("-md", "--draft", help="default: none, and n-gram lookup in both programs")
     parser.add_argument("--spec-type", choices=["mtp", "self"], help="default: as foretoken takes the files")
+    parser.add_argument("--self-draft", metavar="TYPE", help="with --spec-type self: the types of foretoken's copy; default: what was measured of this model")
     parser.add_argument("--llama-spec-type", help="default: draft-simple, ngram-simple without a draft, draft-mtp with --spec-type mtp")
     parser.add_argument("--prompts", help="JSON lines with `prompt` or `turns`")
     parser.add_argument("-n", type=int, default=128)
