@@ -202,8 +202,7 @@ struct Lanes : generic::LaneDefaults {
     return sum + Signed(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
 
-  // A four is a nibble less 8. Keys are the nibbles, at most 15, and values the fours: sums of 16 products
-  // each fit 16 bits.
+  // Keys of q4_0 are nibbles, at most 15, and values nibbles less 8: sums of 16 products each fit 16 bits.
   struct Fours {
     static constexpr int kQuadWords = 1, kKeyOffset = 128, kParts = 2;
     static constexpr float kUnits = 16.0f;

@@ -210,33 +210,22 @@ struct Lanes : generic::LaneDefaults {
     return Signed(_mm512_dpbusd_epi32(Raw(sum), _mm512_set1_epi32(w), v));
   }
 
-  // A four is a nibble less 8, so 16 times a key, with the offset, is 16 times the nibble.
-  struct Fours {
-    static constexpr int kQuadWords = 1, kKeyOffset = Lanes::kKeyOffset, kParts = 2;
-    static constexpr float kUnits = 16.0f;
-    using Keys = Lanes::Keys;
-    using Values = Lanes::Values;
-    // 16 times the nibbles, then bit 7 changed where `flip` is -128.
-    template <int kPart>
-    static FORETOKEN_INLINE __m512i Load(const void* p, char flip) {
-      __m512i bytes = _mm512_loadu_si512(p);
-      if constexpr (kPart == 0) bytes = _mm512_slli_epi16(bytes, 4);
-      return _mm512_ternarylogic_epi64(bytes, _mm512_set1_epi8(-16), _mm512_set1_epi8(flip), 0x6a);
-    }
-    template <int kPart>
-    static FORETOKEN_INLINE Keys LoadKeys(const void* p) {
-      return Load<kPart>(p, 0);
-    }
-    template <int kPart>
-    static FORETOKEN_INLINE Values LoadValues(const void* p) {
-      return Load<kPart>(p, -128);
-    }
-    static I Start(std::int32_t start) { return Signed(_mm512_set1_epi32(start)); }
-    static I AddKeys(I sum, Keys k, const std::int32_t* q) { return Lanes::AddKeys(sum, k, q); }
-    static I KeyTotal(I sum, std::int32_t) { return sum; }
-    static I AddValues(I sum, Values v, std::int32_t w) { return Lanes::AddValues(sum, v, w); }
-    static I ValueTotal(I sum) { return sum; }
-  };
+  // 16 times the nibbles, then bit 7 changed where `flip` is -128: 16 times (nibble - 8), with the offset
+  // of keys or without.
+  template <int kPart>
+  static FORETOKEN_INLINE __m512i LoadFours(const void* p, char flip) {
+    __m512i bytes = _mm512_loadu_si512(p);
+    if constexpr (kPart == 0) bytes = _mm512_slli_epi16(bytes, 4);
+    return _mm512_ternarylogic_epi64(bytes, _mm512_set1_epi8(-16), _mm512_set1_epi8(flip), 0x6a);
+  }
+  template <int kPart>
+  static FORETOKEN_INLINE Keys LoadFourKeys(const void* p) {
+    return LoadFours<kPart>(p, 0);
+  }
+  template <int kPart>
+  static FORETOKEN_INLINE Values LoadFourValues(const void* p) {
+    return LoadFours<kPart>(p, -128);
+  }
 
   // ---- Noise ------------------------------------------------------------------------------------
   static U64 Product(U64 x, std::uint32_t factor) {

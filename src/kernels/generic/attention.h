@@ -319,16 +319,16 @@ struct PartValues {
 template <class L>
 constexpr BlockPass kScores[tensor::kKvTypes] = {
     InGroups<L, Scores<L, F32>>, InGroups<L, Scores<L, F16>>, InGroups<L, Scores<L, BF16>>,
-    InGroups<L, IntegerScores<L, Eights<L>>>, InGroups<L, IntegerScores<L, typename L::Fours>>};
+    InGroups<L, IntegerScores<L, Eights<L>>>, InGroups<L, IntegerScores<L, Fours<L>>>};
 template <class L>
 constexpr BlockPass kValues[tensor::kKvTypes] = {
     InGroups<L, Values<L, F32>>, InGroups<L, Values<L, F16>>, InGroups<L, Values<L, BF16>>,
-    AllIntegerValues<L, Eights<L>>, AllIntegerValues<L, typename L::Fours>};
+    AllIntegerValues<L, Eights<L>>, AllIntegerValues<L, Fours<L>>};
 template <class L>
 constexpr BlockPass kPartValues[tensor::kKvTypes] = {
     InGroups<L, PartValues<L, F32>>, InGroups<L, PartValues<L, F16>>,
     InGroups<L, PartValues<L, BF16>>, AllIntegerValues<L, Eights<L>>,
-    AllIntegerValues<L, typename L::Fours>};
+    AllIntegerValues<L, Fours<L>>};
 
 template <class L, class K>
 void AllKeyValues(const Tile& tile, int first, const std::byte* block) {
@@ -566,7 +566,7 @@ void PlaceTile(Tile& tile) {
   tile.weights = {.of = reinterpret_cast<std::int8_t*>(take(kQueries * groups * kSlots / 4)),
                   .unit = take(kQueries * groups),
                   .ratio = take(groups * (kSlots + 1)),
-                  .units = 127.0f * (tile.has_fours() ? L::Fours::kUnits : Eights<L>::kUnits)};
+                  .units = 127.0f * (tile.has_fours() ? Fours<L>::kUnits : Eights<L>::kUnits)};
 }
 
 template <class L>
@@ -587,7 +587,7 @@ void Attention(const AttentionArgs& args) {
       if (args.sinks != nullptr) tile.sink[i] = args.sinks[g];
     }
     if (args.k_type == tensor::KvType::kQ8_0) PackQueries<L, Eights<L>>(tile);
-    if (args.k_type == tensor::KvType::kQ4_0) PackQueries<L, typename L::Fours>(tile);
+    if (args.k_type == tensor::KvType::kQ4_0) PackQueries<L, Fours<L>>(tile);
     RunTile<L>(tile);
   }
 }

@@ -15,9 +15,11 @@
 //                         the bytes of two groups of 32 numbers, where that takes fewer steps than
 //                         Pack and StoreBytes of each
 //   AddValues(sum, v, w)  I sum + the products of v with the word w of four weights from 0 to 127
-//   Fours                 the same for q4_0, as Eights below: integers are 16 times the numbers that are
-//                         stored. LoadKeys<half>(p) and LoadValues<half>(p) take the lower (0) or upper
-//                         (1) halves of bytes
+//   LoadFourKeys<part>(p), LoadFourValues<part>(p)
+//                         Keys and Values of q4_0, 16 times as large: of the lower (0) or upper (1)
+//                         halves of bytes
+//   Fours                 in place of those two, where products of four bits are others than those of
+//                         bytes: what FoursInBytes has
 #pragma once
 
 #include "kernels/generic/attention_tile.h"
@@ -34,7 +36,7 @@ FORETOKEN_INLINE typename L::I AllWords(std::int32_t x) {
   return typename L::I{} + x;
 }
 
-// Numbers of eight bits. Sums of 32 products begin with Start and end with Total.
+// Numbers of eight bits. Sums of 32 products begin with Start and end with a total.
 template <class L>
 struct Eights : L {
   static constexpr int kParts = 1;       // quads in the bytes of one
@@ -53,6 +55,35 @@ struct Eights : L {
   static FORETOKEN_INLINE typename L::I KeyTotal(typename L::I sum, std::int32_t) { return sum; }
   static FORETOKEN_INLINE typename L::I ValueTotal(typename L::I sum) { return sum; }
 };
+
+// Numbers of four bits, as bytes that are 16 times as large.
+template <class L>
+struct FoursInBytes : Eights<L> {
+  static constexpr int kParts = 2;
+  static constexpr float kUnits = 16.0f;
+  template <int kPart>
+  static FORETOKEN_INLINE typename L::Keys LoadKeys(const std::byte* p) {
+    return L::template LoadFourKeys<kPart>(p);
+  }
+  template <int kPart>
+  static FORETOKEN_INLINE typename L::Values LoadValues(const std::byte* p) {
+    return L::template LoadFourValues<kPart>(p);
+  }
+};
+
+template <class L>
+struct ChosenFours {
+  using Numbers = FoursInBytes<L>;
+};
+template <class L>
+requires requires {
+  typename L::Fours;
+}
+struct ChosenFours<L> {
+  using Numbers = typename L::Fours;
+};
+template <class L>
+using Fours = typename ChosenFours<L>::Numbers;
 
 template <class Numbers>
 FORETOKEN_INLINE void PackQuad(const std::int8_t* q, std::int32_t* words) {

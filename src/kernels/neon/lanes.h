@@ -170,29 +170,17 @@ struct Lanes : generic::LaneDefaults {
     return Signed(vdotq_s32(Raw(sum), v, vreinterpretq_s8_s32(vdupq_n_s32(w))));
   }
 
-  // A four is a nibble less 8; its integer is 16 times as large.
-  struct Fours {
-    static constexpr int kQuadWords = 1, kKeyOffset = 0, kParts = 2;
-    static constexpr float kUnits = 16.0f;
-    using Keys = int8x16_t;
-    using Values = int8x16_t;
-    template <int kPart>
-    static FORETOKEN_INLINE Keys LoadKeys(const void* p) {
-      const uint8x16_t bytes = vld1q_u8(static_cast<const std::uint8_t*>(p));
-      const uint8x16_t nibbles =
-          kPart == 0 ? vshlq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(0xf0));
-      return vreinterpretq_s8_u8(veorq_u8(nibbles, vdupq_n_u8(0x80)));
-    }
-    template <int kPart>
-    static FORETOKEN_INLINE Values LoadValues(const void* p) {
-      return LoadKeys<kPart>(p);
-    }
-    static I Start(std::int32_t) { return I{}; }
-    static I AddKeys(I sum, Keys k, const std::int32_t* q) { return Lanes::AddKeys(sum, k, q); }
-    static I KeyTotal(I sum, std::int32_t) { return sum; }
-    static I AddValues(I sum, Values v, std::int32_t w) { return Lanes::AddValues(sum, v, w); }
-    static I ValueTotal(I sum) { return sum; }
-  };
+  template <int kPart>
+  static FORETOKEN_INLINE Keys LoadFourKeys(const void* p) {
+    const uint8x16_t bytes = vld1q_u8(static_cast<const std::uint8_t*>(p));
+    const uint8x16_t nibbles =
+        kPart == 0 ? vshlq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(0xf0));
+    return vreinterpretq_s8_u8(veorq_u8(nibbles, vdupq_n_u8(0x80)));
+  }
+  template <int kPart>
+  static FORETOKEN_INLINE Values LoadFourValues(const void* p) {
+    return LoadFourKeys<kPart>(p);
+  }
 
   // ---- Noise ------------------------------------------------------------------------------------
   static U64 Product(U64 x, std::uint32_t factor) {
