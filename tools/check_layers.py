@@ -85,6 +85,7 @@ PROGRAM_HEADERS = {"base/comma_list.h", "base/files/text_file.h", "base/machine/
 # What folders of bench/, tests/ and examples/ see besides include/ and themselves: rooms of src/, other folders of
 # tests/, programs of apps/. A folder that is not here sees no more than that.
 OUTSIDE = {
+    "bench/copies": {"base", "kernels", "formats", "kv", "model", "text", "loader"},
     "bench/draft_length": {"base", "draft_length"},
     "bench/micro": {"base", "tensor", "kernels", "formats", "kv", "model", "sampling", "draft"},
     "tests/attack": {"base", "fixtures", "train"},

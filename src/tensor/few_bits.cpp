@@ -125,9 +125,15 @@ void Fill(const float* x, BlockIQ4_XS& b) {
   for (int i = 0; i < 4; ++i) b.scales_l[i] = static_cast<std::uint8_t>(low[i]);
 }
 
-void Fill(const float* x, BlockQ3_K& b) {
+void Fill(const float* x, Scales how, BlockQ3_K& b) {
   std::array<float, kShortRuns> scales;
-  for (int run = 0; run < kShortRuns; ++run) scales[run] = FitScale(x + run * kShortRun, kSearch3);
+  for (int run = 0; run < kShortRuns; ++run) {
+    const float* const values = x + run * kShortRun;
+    scales[run] = FitScale<kShortRun>(
+        values,
+        how == Scales::kAsFiles ? SquareWeights<kShortRun>(values) : LineWeights<kShortRun>(values),
+        kSearch3);
+  }
   const float extreme = Extreme(scales.data(), kShortRuns);
   b.d = F32ToF16(extreme / -32);
   const float d = F16ToF32(b.d), inverse = extreme != 0 ? -32 / extreme : 0.0f;

@@ -4,13 +4,14 @@
 #pragma once
 
 #include "tensor/block_layout.h"
+#include "tensor/quantize.h"
 
 namespace foretoken::tensor {
 
 void Fill(const float* x, BlockMXFP4& b);
 void Fill(const float* x, BlockIQ4_NL& b);
 void Fill(const float* x, BlockIQ4_XS& b);
-void Fill(const float* x, BlockQ3_K& b);
+void Fill(const float* x, Scales how, BlockQ3_K& b);
 void Fill(const float* x, BlockQ2_K& b);
 
 }  // namespace foretoken::tensor

@@ -211,7 +211,7 @@ std::array<std::uint8_t, n> CodesOn(const float* x, float scale, float minimum, 
 }
 
 // ---- Scales -------------------------------------------------------------------------------------
-// Runs of 16 values without a minimum; w = x^2.
+// Runs of values without a minimum; w = x^2, or as for lines.
 
 constexpr int kShortRun = 16;
 constexpr int kShortRuns = kSuperBlock / kShortRun;
@@ -232,29 +232,53 @@ struct ShortFit {
   double gain() const { return qq > 0 ? qx * qx / qq : 0; }
 };
 
-inline ShortFit FitAt(const float* x, float inverse, const ScaleSearch& search) {
+// The weights of n values.
+template <int n>
+using RunWeights = std::array<float, n>;
+
+template <int n>
+inline RunWeights<n> SquareWeights(const float* x) {
+  RunWeights<n> w;
+  for (int i = 0; i < n; i += kLanes) Store(w.data() + i, Load(x + i) * Load(x + i));
+  return w;
+}
+
+template <int n>
+inline RunWeights<n> LineWeights(const float* x) {
+  Lanes square = All(0);
+  for (int i = 0; i < n; i += kLanes) square += Load(x + i) * Load(x + i);
+  const float size = std::sqrt(Sum(square) / n);
+  RunWeights<n> w;
+  for (int i = 0; i < n; ++i) w[i] = size + std::fabs(x[i]);
+  return w;
+}
+
+template <int n>
+inline ShortFit FitAt(const float* x, const RunWeights<n>& w, float inverse,
+                      const ScaleSearch& search) {
   Lanes sqx = All(0), sqq = All(0);
-  for (int i = 0; i < kShortRun; i += kLanes) {
+  for (int i = 0; i < n; i += kLanes) {
     const Lanes v = Load(x + i);
     const Lanes q = Nearest(v * All(inverse), search.least, search.most);
-    const Lanes wq = v * v * q;
+    const Lanes wq = Load(w.data() + i) * q;
     sqx += wq * v;
     sqq += wq * q;
   }
   return {Sum(sqx), Sum(sqq)};
 }
 
-// The scale of a run of 16. Its sign brings the value of largest magnitude near the least code. The
+// The scale of a run of n. Its sign brings the value of largest magnitude near the least code. The
 // scale is 0 where values are so small that their squares vanish.
-inline float FitScale(const float* x, const ScaleSearch& search) {
+template <int n>
+inline float FitScale(const float* x, const RunWeights<n>& w, const ScaleSearch& search) {
   constexpr float kVanishing = 1e-15f;
-  const float extreme = Extreme(x, kShortRun);
+  const float extreme = Extreme(x, n);
   if (std::fabs(extreme) < kVanishing) return 0;
-  ShortFit best = FitAt(x, search.least / extreme, search);
+  ShortFit best = FitAt<n>(x, w, search.least / extreme, search);
   for (int i = -search.tries; i <= search.tries; ++i) {
     if (i == 0) continue;
     const float codes = -search.least + search.step * static_cast<float>(i);
-    const ShortFit fit = FitAt(x, -codes / extreme, search);
+    const ShortFit fit = FitAt<n>(x, w, -codes / extreme, search);
     if (fit.gain() > best.gain()) best = fit;
   }
   // Where the sums overflow, no block can hold the values anyway.

@@ -36,8 +36,11 @@ void PackFifthBits(const Codes& codes, std::uint8_t* qh) {
     qh[j / 8] = static_cast<std::uint8_t>(qh[j / 8] | (codes[j] >> 4) << (j % 8));
 }
 
-void Fill(const float* x, BlockQ4_0& b) {
-  const float d = Extreme(x, kBlock) / -8;
+constexpr ScaleSearch kSearch4_0 = {-8, 7, 0.1f, 9};
+
+void Fill(const float* x, Scales how, BlockQ4_0& b) {
+  const float d = how == Scales::kAsFiles ? Extreme(x, kBlock) / -8
+                                          : FitScale<kBlock>(x, LineWeights<kBlock>(x), kSearch4_0);
   b.d = F32ToF16(d);
   PackNibbles(CodesOf(x, 0, Inverse(d), 8.5f, 15), b.qs);
 }
@@ -174,7 +177,10 @@ void PackSixBits(const std::array<std::uint8_t, kSuperBlock>& codes, BlockQ6_K& 
 
 void Fill(const float* x, BlockQ6_K& b) {
   std::array<float, kShortRuns> scales;
-  for (int run = 0; run < kShortRuns; ++run) scales[run] = FitScale(x + run * kShortRun, kSearch6);
+  for (int run = 0; run < kShortRuns; ++run) {
+    const float* const values = x + run * kShortRun;
+    scales[run] = FitScale<kShortRun>(values, SquareWeights<kShortRun>(values), kSearch6);
+  }
   const float extreme = Extreme(scales.data(), kShortRuns);
   b.d = F32ToF16(extreme / -128);
   const float d = F16ToF32(b.d), inverse = extreme != 0 ? -128 / extreme : 0.0f;
@@ -191,12 +197,15 @@ void Fill(const float* x, BlockQ6_K& b) {
 
 // A block is made apart and then copied, because `out` may lie at any address.
 template <class Block>
-void FillRow(const float* row, std::int64_t n, int block_values, void* out) {
+void FillRow(const float* row, std::int64_t n, int block_values, Scales how, void* out) {
   FORETOKEN_CHECK(n >= 0 && n % block_values == 0);
   auto* bytes = static_cast<unsigned char*>(out);
   for (std::int64_t i = 0; i < n; i += block_values, bytes += sizeof(Block)) {
     Block block;
-    Fill(row + i, block);
+    if constexpr (requires { Fill(row, how, block); })
+      Fill(row + i, how, block);
+    else
+      Fill(row + i, block);
     std::memcpy(bytes, &block, sizeof block);
   }
 }
@@ -212,7 +221,7 @@ void ConvertRow(const float* row, std::int64_t n, void* out) {
 
 }  // namespace
 
-void Quantize(DType type, const float* row, std::int64_t n, void* out) {
+void Quantize(DType type, const float* row, std::int64_t n, void* out, Scales how) {
   if (n == 0) return;
   switch (type) {
     case DType::kF32:
@@ -223,31 +232,31 @@ void Quantize(DType type, const float* row, std::int64_t n, void* out) {
     case DType::kBF16:
       return ConvertRow<F32ToBF16>(row, n, out);
     case DType::kQ4_0:
-      return FillRow<BlockQ4_0>(row, n, kBlock, out);
+      return FillRow<BlockQ4_0>(row, n, kBlock, how, out);
     case DType::kQ4_1:
-      return FillRow<BlockQ4_1>(row, n, kBlock, out);
+      return FillRow<BlockQ4_1>(row, n, kBlock, how, out);
     case DType::kQ5_0:
-      return FillRow<BlockQ5_0>(row, n, kBlock, out);
+      return FillRow<BlockQ5_0>(row, n, kBlock, how, out);
     case DType::kQ5_1:
-      return FillRow<BlockQ5_1>(row, n, kBlock, out);
+      return FillRow<BlockQ5_1>(row, n, kBlock, how, out);
     case DType::kQ8_0:
-      return FillRow<BlockQ8_0>(row, n, kBlock, out);
+      return FillRow<BlockQ8_0>(row, n, kBlock, how, out);
     case DType::kQ4_K:
-      return FillRow<BlockQ4_K>(row, n, kSuperBlock, out);
+      return FillRow<BlockQ4_K>(row, n, kSuperBlock, how, out);
     case DType::kQ5_K:
-      return FillRow<BlockQ5_K>(row, n, kSuperBlock, out);
+      return FillRow<BlockQ5_K>(row, n, kSuperBlock, how, out);
     case DType::kQ6_K:
-      return FillRow<BlockQ6_K>(row, n, kSuperBlock, out);
+      return FillRow<BlockQ6_K>(row, n, kSuperBlock, how, out);
     case DType::kMXFP4:
-      return FillRow<BlockMXFP4>(row, n, kBlock, out);
+      return FillRow<BlockMXFP4>(row, n, kBlock, how, out);
     case DType::kIQ4_NL:
-      return FillRow<BlockIQ4_NL>(row, n, kBlock, out);
+      return FillRow<BlockIQ4_NL>(row, n, kBlock, how, out);
     case DType::kIQ4_XS:
-      return FillRow<BlockIQ4_XS>(row, n, kSuperBlock, out);
+      return FillRow<BlockIQ4_XS>(row, n, kSuperBlock, how, out);
     case DType::kQ3_K:
-      return FillRow<BlockQ3_K>(row, n, kSuperBlock, out);
+      return FillRow<BlockQ3_K>(row, n, kSuperBlock, how, out);
     case DType::kQ2_K:
-      return FillRow<BlockQ2_K>(row, n, kSuperBlock, out);
+      return FillRow<BlockQ2_K>(row, n, kSuperBlock, how, out);
     default:
       FORETOKEN_CHECK(!"a type that is read and not written");
   }

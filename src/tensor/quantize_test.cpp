@@ -19,16 +19,19 @@ const std::vector<DType> kBlockTypes = [] {
   return types;
 }();
 
-std::vector<unsigned char> Blocks(DType type, const std::vector<float>& row) {
+std::vector<unsigned char> Blocks(DType type, const std::vector<float>& row,
+                                  Scales how = Scales::kAsFiles) {
   const DTypeInfo& info = InfoOf(type);
   std::vector<unsigned char> blocks(row.size() / info.block_values * info.block_bytes);
-  Quantize(type, row.data(), static_cast<std::int64_t>(row.size()), blocks.data());
+  Quantize(type, row.data(), static_cast<std::int64_t>(row.size()), blocks.data(), how);
   return blocks;
 }
 
-std::vector<float> RoundTrip(DType type, const std::vector<float>& row) {
+std::vector<float> RoundTrip(DType type, const std::vector<float>& row,
+                             Scales how = Scales::kAsFiles) {
   std::vector<float> out(row.size());
-  Dequantize(type, Blocks(type, row).data(), static_cast<std::int64_t>(row.size()), out.data());
+  Dequantize(type, Blocks(type, row, how).data(), static_cast<std::int64_t>(row.size()),
+             out.data());
   return out;
 }
 
@@ -42,8 +45,8 @@ double MeanSquare(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 // The root of the mean squared error, relative to the size of the values.
-double RelativeError(DType type, const std::vector<float>& row) {
-  return std::sqrt(MeanSquare(RoundTrip(type, row), row) /
+double RelativeError(DType type, const std::vector<float>& row, Scales how = Scales::kAsFiles) {
+  return std::sqrt(MeanSquare(RoundTrip(type, row, how), row) /
                    MeanSquare(row, std::vector<float>(row.size())));
 }
 
@@ -131,6 +134,28 @@ TEST(Quantize, KQuantsSearchBeyondTheEvenDivision) {
   // to six bits.
   EXPECT_LT(RelativeError(DType::kQ4_K, row), 0.93 * RelativeError(DType::kQ4_1, row));
   EXPECT_LT(RelativeError(DType::kQ5_K, row), 0.97 * RelativeError(DType::kQ5_1, row));
+}
+
+TEST(Quantize, ClosestScalesLowerTheErrorOfTwoTypesAndLeaveTheOthers) {
+  const std::vector<float> row = Gaussian(256 * 100);
+  for (const DType type : kBlockTypes) {
+    if (type == DType::kQ4_0 || type == DType::kQ3_K)
+      EXPECT_LT(RelativeError(type, row, Scales::kClosest), 0.97 * RelativeError(type, row))
+          << InfoOf(type).name;
+    else
+      EXPECT_EQ(Blocks(type, row, Scales::kClosest), Blocks(type, row)) << InfoOf(type).name;
+  }
+  const std::vector<float> zeros(256), tiny(256, 1e-30f), one = [] {
+    std::vector<float> values(256);
+    values[37] = -3;
+    return values;
+  }();
+  for (const DType type : {DType::kQ4_0, DType::kQ3_K})
+    for (const std::vector<float>& values : {zeros, tiny, one}) {
+      const std::vector<float> back = RoundTrip(type, values, Scales::kClosest);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_NEAR(back[i], values[i], 1e-2) << InfoOf(type).name << " " << i;
+    }
 }
 
 TEST(Quantize, RunsFarFromZeroKeepTheirDigits) {

@@ -12,6 +12,7 @@
 #include "kernels/dispatch.h"
 #include "loader/file_content.h"
 #include "loader/kept_list.h"
+#include "model/weights/copy_types.h"
 
 namespace foretoken::loader {
 namespace {
@@ -85,8 +86,9 @@ CopyFile CopyFileFor(const EngineOptions& options) {
   const auto kernels = kernels::KernelsByName(options.isa);
   const auto model = ContentOf(options.model);
   if (!kernels || !model) return {};
-  return CopyFile(folder, HashOf(fmt::format("{}:{:016x}", model->bytes, model->hash)),
-                  HashOf(fmt::format("{}|{}|{}", CpuName(), (*kernels)->isa, options.threads)));
+  return CopyFile(
+      folder, HashOf(fmt::format("{}:{:016x}:{}", model->bytes, model->hash, model::kCopyVersion)),
+      HashOf(fmt::format("{}|{}|{}", CpuName(), (*kernels)->isa, options.threads)));
 }
 
 }  // namespace foretoken::loader

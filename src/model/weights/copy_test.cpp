@@ -86,6 +86,7 @@ TEST(Copy, ComputesWhatAFileOfItsTypesDoes) {
       const std::string folder = fixtures::TemporaryFolder();
       CopiedModel network(fixtures::WriteTinyModel(folder, tiny));
       tiny.weight_type = layers;
+      tiny.scales = tensor::Scales::kClosest;
       tiny.weight_types = {{"output", output}, {"token_embd", DType::kF32}};
       CopiedModel same(fixtures::WriteTinyModel(folder, tiny));
       const auto copy = network.Copy({layers, output});
@@ -132,6 +133,7 @@ TEST(Copy, ComputesWithTypesOfItsParts) {
   const std::string folder = fixtures::TemporaryFolder();
   CopiedModel network(fixtures::WriteTinyModel(folder, tiny));
   tiny.weight_type = DType::kQ4_K;
+  tiny.scales = tensor::Scales::kClosest;
   tiny.weight_types = {{"output", DType::kQ8_0}, {"token_embd", DType::kF32}};
   for (const char* name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"})
     tiny.weight_types[name] = DType::kQ3_K;

@@ -19,6 +19,9 @@ namespace foretoken::model {
 inline constexpr tensor::DType kOwn = tensor::DType::kF32;
 inline constexpr std::string_view kOwnType = "own";
 
+// Changes when copies in the same types get other bits: what was kept of them is not used again.
+inline constexpr int kCopyVersion = 2;
+
 struct CopyTypes {
   tensor::DType layers = tensor::DType::kQ2_K;  // of matrices in layers
   tensor::DType output = tensor::DType::kQ2_K;  // of the output head

@@ -158,6 +158,7 @@ std::uint64_t WeightsLoader::Key() const {
     parts.insert(parts.end(),
                  {HashOf(job.tensor->name), static_cast<std::uint64_t>(job.linear->type),
                   job.offset, static_cast<std::uint64_t>(FirstRow(job, 0)), HashOf(job.rows)});
+  if (network_ != nullptr) parts.push_back(kCopyVersion);
   return HashOf(parts);
 }
 

@@ -136,7 +136,8 @@ void ConvertTiles(const MatrixJob& job, int begin, int end, Converted& scratch, 
       tensor::Dequantize(TypeOf(job), job.tensor->Row(row), linear.k, scratch.row.data());
       MakeFinite(scratch.row);
       tensor::Quantize(*job.as, scratch.row.data(), linear.k,
-                       scratch.rows.data() + static_cast<std::size_t>(i) * row_bytes);
+                       scratch.rows.data() + static_cast<std::size_t>(i) * row_bytes,
+                       tensor::Scales::kClosest);
     }
     kernels::Repack(*job.as, scratch.rows.data(), n, linear.k, 0, 1,
                     tiles + static_cast<std::size_t>(at) * strip_bytes);
