@@ -419,6 +419,8 @@ class OneServer(unittest.TestCase):
         for body, words in BAD_BODIES:
             with self.subTest(body=body[:40]):
                 self.assert_error(self.server.send("POST", "/v1/completions", body), 400, None, words)
+        marked = b"\xef\xbb\xbf" + json.dumps({"messages": [{**MESSAGE, "name": "me"}], "max_tokens": 2}).encode()
+        self.assertEqual(self.server.send("POST", "/v1/chat/completions", marked)[0], 200)  # a byte order mark
         self.assert_error(self.server.send("GET", "/v1/nothing"), 404, None, "no such path")
         self.assert_error(self.server.send("GET", "/v1/completions"), 405, None, "use POST")
         self.assert_error(self.server.send("POST", "/v1/completions", GOOD, {"Content-Type": "multipart/form-data; boundary=x"}), 415, None, "form")

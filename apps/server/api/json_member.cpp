@@ -10,9 +10,11 @@
 namespace foretoken::server {
 namespace {
 
-constexpr std::string_view kSpace = " \t\n\r";
+constexpr std::string_view kSpace = " \t\n\r", kByteOrderMark = "\xEF\xBB\xBF";
 
+// A text may begin with a byte order mark.
 std::size_t SkipSpace(std::string_view json, std::size_t at) {
+  if (at == 0 && json.starts_with(kByteOrderMark)) at = kByteOrderMark.size();
   return std::min(json.find_first_not_of(kSpace, at), json.size());
 }
 

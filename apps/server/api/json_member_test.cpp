@@ -21,6 +21,11 @@ TEST(JsonMember, IsTheTextBetweenColonAndComma) {
   EXPECT_EQ(RawMember(json, {"a", "y"}), "2");
 }
 
+TEST(JsonMember, IsFoundBehindAByteOrderMark) {
+  EXPECT_EQ(RawMember("\xEF\xBB\xBF{\"a\": {\"b\": 1}}", {"a", "b"}), "1");
+  EXPECT_EQ(RawElements("\xEF\xBB\xBF [1, 2]").size(), 2u);
+}
+
 TEST(JsonMember, IsEmptyWhereThereIsNone) {
   EXPECT_EQ(RawMember("{}", {"a"}), "");
   EXPECT_EQ(RawMember("[1]", {"a"}), "");
