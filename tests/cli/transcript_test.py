@@ -164,7 +164,7 @@ class BadUsage(Transcript):
                             ("-n", "1.5"), ("-n", "99999999999999999999"), ("--gamma", "65"), ("--top-p", "1.1"),
                             ("--min-p", "-0.1"), ("--typical-p", "2"), ("--repeat-penalty", "0"),
                             ("--draft-p-min", "2"), ("--draft-temp", "9"), ("--logprobs", "65"), ("-c", "-5"),
-                            ("-t", "-1"), ("-s", "x"), ("-ctk", "q4_0"), ("--logit-bias", "x"), ("--stop", ""),
+                            ("-t", "-1"), ("-s", "x"), ("-ctk", "q5_1"), ("--logit-bias", "x"), ("--stop", ""),
                             ("--frequency-penalty", "inf"), ("--top-k", "-2")):
             self.generate((flag,), flag, value)
         self.bad(("--prompt-tokens", "'x'"), "generate", "-m", TARGET, "--prompt-tokens", "1,x")
