@@ -83,6 +83,17 @@ void SetHalf(std::uint8_t& byte, bool upper, std::uint8_t q) {
   byte = static_cast<std::uint8_t>(upper ? (byte & 0x0f) | q << 4 : (byte & 0xf0) | q);
 }
 
+// Calls put(d, q) for each number of a position, and stores the scales.
+template <typename Put>
+void StoreFours(const float* x, int head_dim, int slot, void* block, const Put& put) {
+  std::uint16_t* scales = ScalesOf(block, kSlots * head_dim / 2) + slot;
+  for (int d = 0; d < head_dim; d += kGroup) {
+    std::uint8_t group[kGroup];
+    scales[d / kGroup * kSlots] = QuantizeFours(x + d, group);
+    for (int i = 0; i < kGroup; ++i) put(d + i, group[i]);
+  }
+}
+
 }  // namespace
 
 void StoreKF32(const float* x, int head_dim, int slot, void* block) {
@@ -126,24 +137,16 @@ void StoreVQ8_0(const float* x, int head_dim, int slot, void* block) {
 
 void StoreKQ4_0(const float* x, int head_dim, int slot, void* block) {
   auto* bytes = static_cast<std::uint8_t*>(block);
-  std::uint16_t* scales = ScalesOf(block, kSlots * head_dim / 2) + slot;
-  for (int d = 0; d < head_dim; d += kGroup) {
-    std::uint8_t group[kGroup];
-    scales[d / kGroup * kSlots] = QuantizeFours(x + d, group);
-    for (int i = 0; i < kGroup; ++i)
-      SetHalf(bytes[((d + i) / 8 * kSlots + slot) * 4 + i % 4], i % 8 >= 4, group[i]);
-  }
+  StoreFours(x, head_dim, slot, block, [&](int d, std::uint8_t q) {
+    SetHalf(bytes[(d / 8 * kSlots + slot) * 4 + d % 4], d % 8 >= 4, q);
+  });
 }
 
 void StoreVQ4_0(const float* x, int head_dim, int slot, void* block) {
   auto* bytes = static_cast<std::uint8_t*>(block);
-  std::uint16_t* scales = ScalesOf(block, kSlots * head_dim / 2) + slot;
-  for (int d = 0; d < head_dim; d += kGroup) {
-    std::uint8_t group[kGroup];
-    scales[d / kGroup * kSlots] = QuantizeFours(x + d, group);
-    for (int i = 0; i < kGroup; ++i)
-      SetHalf(bytes[(slot / 8 * head_dim + d + i) * 4 + slot % 4], slot % 8 >= 4, group[i]);
-  }
+  StoreFours(x, head_dim, slot, block, [&](int d, std::uint8_t q) {
+    SetHalf(bytes[(slot / 8 * head_dim + d) * 4 + slot % 4], slot % 8 >= 4, q);
+  });
 }
 
 }  // namespace foretoken::kernels::scalar

@@ -25,13 +25,13 @@ inline constexpr int kCopyVersion = 2;
 struct CopyTypes {
   tensor::DType layers = tensor::DType::kQ2_K;  // of matrices in layers
   tensor::DType output = tensor::DType::kQ2_K;  // of the output head
-  // Of some matrices in layers, in place of `layers`: those of attention, of state spaces and of short
-  // convolutions; those of experts. `ends`: of all matrices in the first layer and the last, whatever they are.
+  // Types that some matrices in layers have in place of `layers`. attention: also state spaces and short
+  // convolutions. ends: all matrices in the first layer and the last, whatever else they are.
   std::optional<tensor::DType> attention = {}, experts = {}, ends = {};
 
   bool operator==(const CopyTypes&) const = default;
   bool are_own() const;
-  // Of the tensor of this name in a network whose last layer has this number.
+  // The type of the tensor of this name in a network whose last layer has this number.
   tensor::DType TypeOf(std::string_view tensor, int last_layer) const;
 };
 
