@@ -401,8 +401,9 @@ typedef struct foretoken_drafts {
 } foretoken_drafts;
 
 /* Runs a drafter on texts of the caller, without an engine. options, of FORETOKEN_SESSION: "drafter" is
- * ngram, suffix, or model with "model" a path; or foretoken_options_set_drafter; "vocabulary_size";
- * "max_new_tokens", "seed" and sampling as in a request. Errors: as foretoken_engine_open. */
+ * ngram, suffix, or model with "model" a path and, for long texts, "draft_window"; or
+ * foretoken_options_set_drafter; "vocabulary_size"; "max_new_tokens", "seed" and sampling as in a
+ * request. Errors: as foretoken_engine_open. */
 FORETOKEN_API foretoken_status foretoken_session_open(const foretoken_options* options,
                                                       foretoken_session** session,
                                                       foretoken_error** error);

@@ -32,7 +32,7 @@ template <typename Part, typename T>
 T& Field(Options& o, T Part::*member) {
   SamplingParameters& sampling = o.request.sampling;
   return std::get<Part&>(std::tie(o, o.engine, o.request, sampling, sampling.dry,
-                                  o.request.speculative, o.chat)).*
+                                  o.request.speculative, o.chat, o.engine.speculative)).*
          member;
 }
 
@@ -149,6 +149,7 @@ constexpr std::array kSessionRows = {
     Sets<&EngineOptions::context_size>("context_size"),
     Sets<&EngineOptions::threads>("threads"),
     Sets<&EngineOptions::repack_cache>("repack_cache"),
+    Sets<&SpeculativeOptions::draft_window>("draft_window"),
     Sets<&Options::shares_noise>("shares_noise"),
     Sets<&Options::draft_p_min>("draft_p_min"),
     SetsTokens<&EngineOptions::end_tokens>("end_tokens"),

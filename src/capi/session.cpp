@@ -24,10 +24,12 @@ Result<std::shared_ptr<Drafter>> OpenDrafterOf(const foretoken_options& options)
   if (options.drafter == "ngram") return MakeNgramDrafter();
   if (options.drafter == "suffix") return MakeSuffixDrafter();
   if (options.drafter == "model") {
-    FORETOKEN_TRY(auto opened, OpenDrafter(model.model, {.context_size = model.context_size,
-                                                         .threads = model.threads,
-                                                         .isa = model.isa,
-                                                         .repack_cache = model.repack_cache}));
+    FORETOKEN_TRY(auto opened,
+                  OpenDrafter(model.model, {.context_size = model.context_size,
+                                            .threads = model.threads,
+                                            .draft_window = model.speculative.draft_window,
+                                            .isa = model.isa,
+                                            .repack_cache = model.repack_cache}));
     return std::shared_ptr<Drafter>(std::move(opened));
   }
   return InvalidField("drafter", "'" + Shown(options.drafter) +

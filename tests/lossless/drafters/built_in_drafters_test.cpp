@@ -149,6 +149,24 @@ TEST(BuiltInDrafters, ReportTheDistributionOfEachDraft) {
   EXPECT_EQ(Proposed(*session, 5).tokens, drafts.tokens);
 }
 
+// A window of 8 positions leaves out the second block of 32 and later ones, which the text goes past.
+TEST(BuiltInDrafters, AWindowIsThatOfTheEnginesOwnDraftModel) {
+  for (const float temperature : {0.0f, 0.8f}) {
+    EngineOptions options = PairOptions();
+    options.speculative.draft_window = 8;
+    const Request request = Ask(70, temperature, 11);
+    EXPECT_GT(Compare(options, request, OpenedDrafter({.draft_window = 8})).drafts, 20);
+  }
+  const std::vector<std::int32_t> text(80, 60);
+  const auto distributions = [&](int window) {
+    const auto session = SessionOf(OpenedDrafter({.draft_window = window}));
+    EXPECT_TRUE(session->Begin({.prompt = text, .sampling = {.temperature = 1}, .seed = 4}));
+    return Proposed(*session, 4, true).distributions;
+  };
+  EXPECT_FALSE(SameBits(distributions(8), distributions(0)));
+  EXPECT_TRUE(SameBits(distributions(96), distributions(0)));
+}
+
 // A proposal reads at most 512 tokens of a text; a session continues until there are drafts.
 TEST(BuiltInDrafters, ALongTextIsReadToItsEnd) {
   const std::string path =
@@ -455,6 +473,8 @@ TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
                 ": this is an EAGLE-3 head, which drafts from a target's hidden states; give it "
                 "to an engine as its draft model");
   EXPECT_NE(ErrorOf(OpenDrafter(Pair().draft, {.context_size = -1})).find("context size: -1"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(OpenDrafter(Pair().draft, {.draft_window = -1})).find("draft_window: -1"),
             std::string::npos);
   EXPECT_FALSE(MakeNgramDrafter({.ngram_max = 2, .ngram_min = 3}));
   EXPECT_FALSE(MakeSuffixDrafter({.max_sequences = 0}));
