@@ -15,7 +15,7 @@ inline constexpr int kDone = 0, kFailed = 1, kBadUsage = 2, kInterrupted = 130;
 // the library named options; a terminal shows it broken between words.
 void ReportNotice(const std::string& text);
 
-// The same with an error's message. Returns its exit code: 2 for wrong usage, else 1.
+// Prints an error's message as a notice. Returns its exit code: 2 for wrong usage, else 1.
 int ReportError(const Error& error);
 
 // Writes a verb's whole output. raw: as in Output. Returns the exit code: an output that cannot be written is an

@@ -13,7 +13,7 @@ namespace foretoken::cli {
 // token.
 [[nodiscard]] Status ReadSamplingTexts(const Engine& engine, settings::GenerateSettings& settings);
 
-// The same without an engine: breakers, which need its tokens, are an error.
+// Reads them without an engine: breakers, which need its tokens, are an error.
 [[nodiscard]] Status ReadSamplingTexts(settings::GenerateSettings& settings);
 
 }  // namespace foretoken::cli

@@ -19,7 +19,7 @@ struct IdleSetting {
 // their defaults, so that one file can list them all.
 std::vector<IdleSetting> IdleSettings(const GenerateSettings& settings, const SpeculativeUse& use);
 
-// The same with `more`, in one line; empty if all have an effect.
+// Those settings and `more` in one line; empty if all have an effect.
 std::string IdleNotice(const GenerateSettings& settings, const SpeculativeUse& use,
                        std::vector<IdleSetting> more = {});
 

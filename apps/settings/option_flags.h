@@ -11,7 +11,7 @@ namespace foretoken::settings {
 
 // The message with flags in place of the options that they set (Flag::option).
 std::string InFlags(std::string message, const FlagSet& flags);
-// The same with the flags that all verbs which run models have.
+// With the flags that all verbs which run models have.
 std::string InFlags(std::string message);
 
 }  // namespace foretoken::settings

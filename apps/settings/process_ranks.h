@@ -27,7 +27,7 @@ inline constexpr const char* kRanksNone = "none";
 // the flags are read.
 std::string RanksAmong(std::span<const std::string> arguments);
 
-// The same arguments with this value of --ranks. REQUIRES: they have one.
+// These arguments with this value of --ranks. REQUIRES: they have one.
 std::vector<std::string> WithRanks(std::vector<std::string> arguments, const std::string& value);
 
 Flag RanksFlag();

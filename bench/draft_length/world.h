@@ -48,7 +48,7 @@ struct Scenario {
   bool slow_minutes = false;  // 1,000 passes of each 4,000 take 1.7 times as long
   // Now and then, for 16 rounds, each draft and each pass takes once to twice its time by chance.
   bool bursts = false;
-  // The same for so many rounds of an engine's start.
+  // Such bursts for so many rounds of an engine's start.
   int slow_start = 0;
   // The first 12 rounds with drafts take so much longer than later ones, because nothing lies in the
   // processor's caches.
@@ -60,7 +60,7 @@ struct Scenario {
 
 // Tokens per second with the cost model, relative to plain decoding on the same machine.
 double Play(const Scenario& scenario, int rounds, unsigned seed);
-// The same with k drafts in each round.
+// Tokens per second with k drafts in each round, relative to plain decoding.
 double PlayFixed(const Scenario& scenario, int k, int rounds, unsigned seed);
 
 std::vector<Scenario> Scenarios();

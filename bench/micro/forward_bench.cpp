@@ -134,7 +134,7 @@ class Passes {
     std::vector<int> logit_rows;
     for (int row = rows > kMostLogitRows ? rows - 1 : 0; row < rows; ++row)
       logit_rows.push_back(row);
-    // As in decoding, where all rows but the first are drafts, and in prefill.
+    // Few rows are those of decoding, where all but the first are drafts; many are those of prefill.
     kv::Segment segment{.n_rows = rows, .n_certain = rows > kMostLogitRows ? rows : 1};
     kv::Transaction transaction(tables_, {&segment, 1});
     std::int64_t distinct = 0;

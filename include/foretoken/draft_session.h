@@ -57,7 +57,7 @@ class DraftSession {
   // Up to k drafts that continue the text, k in [0, 64]; options.num_steps is not read. Errors:
   // kInvalidArgument (no text has begun, k; rows of a vocabulary whose size is not known).
   [[nodiscard]] Result<Drafts> Propose(int k, const DraftOptions& options = {});
-  // The same for several sessions of one drafter, [sessions]; its model shares its passes among
+  // Drafts for several sessions of one drafter, [sessions]; its model shares its passes among
   // them. Each text gets the drafts that it gets alone. Errors: as Propose; kInvalidArgument
   // (another drafter, a session twice).
   [[nodiscard]] static Result<std::vector<Drafts>> ProposeAll(

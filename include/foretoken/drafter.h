@@ -121,7 +121,7 @@ class Drafter {
   virtual void Begin(const DrafterText&) {}
   // Adds as many drafts as are worthwhile, possibly none.
   virtual void Propose(int sequence, DraftProposal& proposal) = 0;
-  // The same for several sequences, so that a model can share its passes among them. Calls Propose
+  // Proposes for several sequences, so that a model can share its passes among them. Calls Propose
   // for each unless it is overridden.
   virtual void ProposeAll(std::span<const DrafterTask> tasks);
   virtual void Observe(const DrafterRound&) {}

@@ -36,7 +36,7 @@ struct Drafts {
   int vocabulary_size = 0;  // numbers of a row: TokenRows(logits, vocabulary_size)
 };
 
-// The same as views; the function that returns them says how long they are valid.
+// Drafts as views; the function that returns them says how long they are valid.
 struct DraftsView {
   std::span<const std::int32_t> tokens;
   std::span<const float> probabilities;

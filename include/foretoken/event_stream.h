@@ -138,9 +138,9 @@ class EventStream {
   // The oldest event that was not read; waits for one. Nothing: all choices have ended, or the
   // request has failed.
   std::optional<StreamEvent> Next();
-  // The same, but waits no longer than until then. Nothing: no event came in time, or it has ended.
+  // Next, which waits no longer than until then. Nothing: no event came in time, or it has ended.
   std::optional<StreamEvent> NextUntil(TimePoint until);
-  // The same without waiting.
+  // Next without waiting.
   std::optional<StreamEvent> TryNext();
   // The reader has got the end of every choice, or the failure of the request.
   bool ended() const;

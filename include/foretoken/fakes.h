@@ -83,7 +83,7 @@ class Target {
     n_passes_ += n_rows > 0 ? 1 : 0;
     return rows;
   }
-  // The same for one sequence.
+  // Scores one sequence.
   [[nodiscard]] Result<TokenRows> Score(std::span<const std::int32_t> tokens, int sequence = 0) {
     const ScoreQuery query{.sequence = sequence, .tokens = tokens};
     FORETOKEN_TRY(const std::vector<TokenRows> rows, Score({&query, 1}));

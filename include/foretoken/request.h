@@ -173,8 +173,8 @@ struct Request {
   // Log-probabilities in the raw distribution: -1 = none; n = of the chosen token and of the n best,
   // n <= 64.
   int logprobs = -1;
-  // The same for the prompt's tokens. The whole prompt is then prefilled, without the cache, even
-  // if max_new_tokens is 0.
+  // Log-probabilities of the prompt's tokens. The whole prompt is then prefilled, without the cache,
+  // even if max_new_tokens is 0.
   int prompt_logprobs = -1;
   // Asks for the prompt's embedding in place of a text: max_new_tokens must be 0, and the prompt may
   // fill the context. Unless the states of its end are enough (kLast), the whole prompt is prefilled,

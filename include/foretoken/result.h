@@ -160,7 +160,7 @@ auto CatchNoMemory(std::string_view what, Call&& call) -> decltype(call()) {
   if (!FORETOKEN_CONCAT(try_, __LINE__))                                           \
     return ::foretoken::Fail(std::move(FORETOKEN_CONCAT(try_, __LINE__)).error()); \
   declaration = std::move(*FORETOKEN_CONCAT(try_, __LINE__))
-// The same for a Status, or for a value that is not needed.
+// FORETOKEN_TRY for a Status, or for a value that is not needed.
 #define FORETOKEN_CHECK_OK(expression)                                        \
   do {                                                                        \
     auto try_status = (expression);                                           \

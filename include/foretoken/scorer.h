@@ -42,7 +42,7 @@ class Scorer {
   // that does not exist or comes twice, an unknown token), kTooLarge (beyond the context or the
   // cache).
   [[nodiscard]] Result<std::vector<TokenRows>> Score(std::span<const ScoreQuery> batch);
-  // The same for one sequence.
+  // Scores one sequence.
   [[nodiscard]] Result<TokenRows> Score(std::span<const std::int32_t> tokens, int sequence = 0);
 
   // [tokens, width]: the hidden states of the tokens of the last Score, query after query, valid until

@@ -53,7 +53,7 @@ class SpeculativeConfig {
       const std::string& path, std::string_view section = kSpeculativeSection,
       SpeculativeOptions base = {}, ConfigDialect dialect = ConfigDialect::kForetoken);
 
-  // The same with one setting changed, of its dialect still. `key` and `value` are foretoken's own words.
+  // These settings with one changed, of their dialect still. `key` and `value` are foretoken's own words.
   // Errors: kInvalidArgument.
   [[nodiscard]] Result<SpeculativeConfig> With(std::string_view key,
                                                const std::string& value) const;
@@ -123,7 +123,7 @@ const SpeculativeKey* FindSpeculativeKey(std::string_view name);
 [[nodiscard]] Status SetSpeculativeOption(SpeculativeOptions& options, std::string_view key,
                                           const std::string& text);
 
-// The same for Request::prediction.
+// Why Request::prediction has no effect in this use; empty if it has one.
 std::string WhyNoPrediction(const SpeculativeUse& use);
 
 // Every setting by its canonical name, with a value that SetSpeculativeOption reads.

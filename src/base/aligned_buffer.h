@@ -29,7 +29,7 @@ class AlignedBytes {
   std::size_t mapped_bytes_ = 0;
 };
 
-// The same, counted in elements of a trivial type.
+// Such bytes, counted in elements of a trivial type.
 template <typename T>
 class AlignedBuffer {
  public:

@@ -42,7 +42,7 @@ class DraftMeter {
   double Microseconds(int rows) noexcept {
     return RoundMicroseconds(rows, setting_.drafts) / PassesOf(setting_.drafts);
   }
-  // The same for a whole round with so many drafts, at most the setting's.
+  // Microseconds of a whole round with so many drafts, at most the setting's.
   double RoundMicroseconds(int rows, int drafts) noexcept;
 
   // Microseconds of a row that the drafter's model read before it drafted, the mean so far; 0: none

@@ -42,7 +42,7 @@ class CustomDrafter final : public Drafter {
   void Use(SequenceLease lease) noexcept { lease_ = std::move(lease); }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
-  // The same for several objects of one drafter of the program's, which is called once: asks[i] is
+  // Proposes for several objects of one drafter of the program's, which is called once: asks[i] is
   // for drafters[i].
   static void ProposeTogether(std::span<CustomDrafter* const> drafters, std::span<const Ask> asks,
                               std::span<round::Proposal> proposals);

@@ -32,7 +32,7 @@ class ExpertCosts {
   // How much longer a pass takes which reads so many distinct experts (added over the layers) than
   // one of independent rows: a negative time for rows that agree. 0 if `distinct` is 0: not known.
   double BeyondUs(int rows, std::int64_t distinct) const noexcept;
-  // The same for a pass to come.
+  // What BeyondUs is expected to be of a pass to come.
   double ExpectedBeyondUs(int rows) const noexcept;
   // These passes were measured at the start. Tokens of a text agree more than their random ones.
   void Expect(std::span<const PassCost> passes) noexcept;

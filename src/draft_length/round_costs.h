@@ -83,7 +83,7 @@ class RoundCosts {
   double DraftUs(int drafter, int sequences, int before = 0) const noexcept;
   // Proposals as in RecordDrafts.
   double DraftsUs(int drafter, int drafts, int longest) const noexcept;
-  // The same, and at least a part of it where drafts were only measured at the start.
+  // What they cost at least: a part of DraftsUs where drafts were only measured at the start.
   double LeastDraftsUs(int drafter, int drafts, int longest) const noexcept;
   double CatchUpUs(int drafter, int rows) const noexcept {
     return level_ * rows * At(drafter).row_us;

@@ -36,7 +36,7 @@ class GgufWriter {
   // if it fits, else an i32 or i64; a float is an f32 (rounded); the elements of an array are i32
   // (or i64), f32 or string. general.alignment may only be 32: leave it out of a copy.
   void Set(const std::string& key, MetadataValue value);
-  // The same with a given value type, which for arrays is the type of the elements. Error: a value
+  // Sets a key with a given value type, which for arrays is the type of the elements. Error: a value
   // that does not fit the type.
   void SetAs(const std::string& key, GgufType type, MetadataValue value);
 
@@ -64,7 +64,7 @@ class GgufWriter {
   // reserved first, so a full disk is noticed at once. Errors: kInvalidArgument (from Set,
   // CopyKeys, AddTensor), kIo.
   [[nodiscard]] Status Write(const std::string& path) const;
-  // The same file in memory.
+  // The file in memory.
   [[nodiscard]] Result<std::vector<std::byte>> Bytes() const;
 
  private:

@@ -36,7 +36,7 @@ inline constexpr std::size_t kMaxSettingsBytes = 64 * 1024;
 [[nodiscard]] Result<std::vector<Setting>> ParseSettings(const std::string& text,
                                                          std::string_view name,
                                                          std::string_view section);
-// The same from a file. Errors: also kNotFound and kIo.
+// The settings of a file's section. Errors: also kNotFound and kIo.
 [[nodiscard]] Result<std::vector<Setting>> ReadSettings(const std::string& path,
                                                         std::string_view section);
 

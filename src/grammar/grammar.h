@@ -80,8 +80,8 @@ class Grammar {
 
   // Forgets all states and what was learned about them, and releases their memory.
   void Trim() const noexcept;
-  // The same, but only while the states of this generation are in use: if several threads want
-  // room, only one makes it.
+  // Trims only while the states of this generation are in use: if several threads want room, only
+  // one makes it.
   void Trim(std::uint32_t generation) const noexcept;
 
   // Memory of the grammar and its states, without the vocabulary.

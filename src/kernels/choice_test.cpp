@@ -29,7 +29,7 @@ struct Parts {
   bool undecided = false;
 };
 
-// The same from parts that begin at `begins`. Each part has a copy of its own columns alone.
+// What is chosen from parts that begin at `begins`. Each part has a copy of its own columns alone.
 Parts InParts(const Kernels& kernels, const Choice& choice, const Numbers& row,
               std::vector<int> begins) {
   begins.push_back(SizeOfChoice(row));

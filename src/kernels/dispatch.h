@@ -37,10 +37,10 @@ Isa ProductIsa(Isa isa, tensor::TileType type);
 // The table of the best available set that is no better than cap. "neon" on x86 leaves scalar, and
 // any set of x86 on ARM leaves the best one.
 const Kernels& KernelsFor(Isa cap);
-// The same, capped by the environment variable FORETOKEN_ISA where it is set. Errors: an unknown
+// KernelsFor the best set, capped by the environment variable FORETOKEN_ISA where it is set. Errors: an unknown
 // name in it.
 [[nodiscard]] Result<const Kernels*> KernelsFromEnvironment();
-// The same, capped by a set's name; where the name is empty, by the environment. Errors: an unknown
+// KernelsFor the set of this name; where the name is empty, KernelsFromEnvironment. Errors: an unknown
 // name.
 [[nodiscard]] Result<const Kernels*> KernelsByName(std::string_view cap);
 

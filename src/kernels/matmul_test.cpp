@@ -102,7 +102,7 @@ float InStrip(const std::byte* strip, TileType type, int o, int k) {
   const int values = tensor::TileValues(type);
   return TileValue(reinterpret_cast<const Tile*>(strip)[k / values], o, k % values / 32, k % 32);
 }
-// The same for a type that this file does not know: the scalar product with a row that is 1 at k
+// That value of a type that this file does not know: the scalar product with a row that is 1 at k
 // and 0 elsewhere.
 [[gnu::noinline]] float ValueByScalar(TileType type, const AlignedBytes& tiles, int inner,
                                       int output, int k) {
@@ -194,7 +194,7 @@ std::vector<std::vector<std::byte>> AnyBytes(std::size_t n) {
   return all;
 }
 
-// The same number, or both none.
+// Equal numbers, or both none.
 bool IsSame(float a, float b) {
   return std::isnan(a) ? std::isnan(b) : std::memcmp(&a, &b, sizeof a) == 0 || a == b;
 }

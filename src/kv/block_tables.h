@@ -157,7 +157,7 @@ class BlockTables {
   // The block that still has the positions of the sequence's last block, up to its next pass; -1: none.
   std::int32_t RowsOf(SeqId seq) const noexcept { return sequences_[seq].rows_of; }
 
-  // The same of the layers that see a window, with -1 for blocks that were dropped. Empty if they
+  // Its blocks of the layers that see a window, with -1 for blocks that were dropped. Empty if these
   // have no memory of their own.
   std::span<const std::int32_t> WindowBlocksOf(SeqId seq) const noexcept {
     return sequences_[seq].window_blocks;

@@ -60,7 +60,7 @@ Text PrefixTokens(int n, Token first = 0) {
   return text;
 }
 
-// The same, kept as plain texts: which prefixes are known, who holds them, and since when nobody
+// Prefixes kept as plain texts: which prefixes are known, who holds them, and since when nobody
 // does.
 class Model {
  public:

@@ -48,7 +48,7 @@ struct Segment {
   // The blocks of the sequence in order of position, those of the pass's rows included. A
   // Transaction fills this in.
   std::span<const std::int32_t> blocks = {};
-  // The same for layers that see a window, where these have a memory of their own. Blocks of which no
+  // Its blocks of layers that see a window, where these have a memory of their own. Blocks of which no
   // row sees a position are -1.
   std::span<const std::int32_t> window_blocks = {};
   // The block whose positions before first_position the sequence's own block of that position gets

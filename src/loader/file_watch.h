@@ -32,7 +32,7 @@ class FileWatch {
 
   // Call it before Begin. Both arguments must outlive the watch.
   void Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner);
-  // The same for one that is still being made. The sources of its tiles are those of the target's.
+  // Adds a runner that is still being made. The sources of its tiles are those of the target's.
   void Add(const formats::Checkpoint& checkpoint, const model::LateRunner& runner);
   // Ranks whose loss makes passes compute something else, too.
   void Add(const comm::Ranks& ranks) { ranks_ = &ranks; }

@@ -52,7 +52,7 @@ bool Report(const EngineOptions& options, const MemoryPlan& memory, const std::s
 LoadedModel LoadLate(const Loading& loading, const ModelPart& part,
                      const formats::Checkpoint& checkpoint, model::LocalRunner& target);
 
-// The same as LoadShare, and where part.options names ranks, all of them load their shares. Errors: also those of the
+// LoadShare, and where part.options names ranks, all of them load their shares. Errors: also those of the
 // other ranks, and kMismatch (they have another file).
 [[nodiscard]] Result<LoadedModel> LoadModel(const Loading& loading, const ModelPart& part,
                                             const formats::Checkpoint& checkpoint,

@@ -43,7 +43,7 @@ struct MemoryFacts {
 // Experts are paged if they may be, and if all weights and the cache take more than nine tenths of what
 // is available. Errors: kTooLarge: a limit leaves too little for what cannot be paged.
 [[nodiscard]] Result<MemoryPlan> PlanMemory(const MemoryUse& use, const MemoryFacts& facts);
-// The same with the limits of this process.
+// PlanMemory with the limits of this process.
 [[nodiscard]] Result<MemoryPlan> PlanMemory(const MemoryUse& use);
 
 // What paging costs, for people. token_bytes: weights of the experts that one token uses, of all layers.

@@ -41,7 +41,7 @@ struct PartSizes {
   bool all_positions = false;    // also in layers that see a window
   CacheType k = CacheType::kF16, v = CacheType::kF16;
 };
-// Those of every model of an engine, but for the logit rows and the positions in all texts together.
+// The sizes of every model of an engine, but for the logit rows and the positions in all texts together.
 PartSizes SizesOf(const EngineOptions& options);
 void SetSizes(ModelPart& part, const PartSizes& sizes);
 

@@ -45,7 +45,7 @@ struct RunnerInfo {
   // The token of each column of the logits, where the output head covers a part of the vocabulary.
   // Empty: column i is token i.
   std::span<const Token> output_tokens = {};
-  // The same for its reduced output, which passes may ask for in place of the whole one. Empty: it has
+  // The tokens of its reduced output, which passes may ask for in place of the whole one. Empty: it has
   // none.
   std::span<const Token> reduced_tokens = {};
   bool chooses = false;  // a row whose token alone is wanted costs less than a whole one

@@ -63,7 +63,7 @@ struct ExpertsScratch {
   ActivationMemory sum;                // [rows, dim]: the weighted results
   AlignedBuffer<std::int32_t> chosen;  // [rows, used]
   AlignedBuffer<float> weights;        // [rows, used]
-  // The same ordered by expert: those of expert e lie in [begins[e], begins[e + 1]), rows ascending.
+  // Rows ordered by expert: those of expert e lie in [begins[e], begins[e + 1]), rows ascending.
   AlignedBuffer<std::int32_t> begins;  // [experts + 1]
   AlignedBuffer<std::int32_t> rows;    // [rows * used]
   AlignedBuffer<float> row_weights;    // [rows * used]

@@ -86,7 +86,7 @@ TEST(TeamChoice, LargePassesThatWereAlwaysDisturbedAreTriedOnOneThread) {
   EXPECT_GT(passes.On({0.8 * times, 20 * times}, 200, kLarge).second, 180);
 }
 
-// The same class has passes of up to twice the work.
+// One class has passes of up to twice the work.
 TEST(TeamChoice, ComparesPassesByTheirWork) {
   Passes passes;
   for (int i = 0; i < 200; ++i) {

@@ -19,7 +19,7 @@ class LogprobReader {
 
   // Natural logarithm of the probability of `token` under softmax(logits).
   float Of(const float* logits, Token token) noexcept;
-  // The same, with the n best tokens (best first, ties by id).
+  // Reads that number and the n best tokens (best first, ties by id).
   void Read(const float* logits, Token token, int n_top, TokenLogprobs& out);
   // The n best tokens, best first, ties by id; n <= kMaxTopLogprobs and the vocabulary.
   void Best(const float* logits, int n, Token* best) noexcept;

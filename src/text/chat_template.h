@@ -32,7 +32,7 @@ class ChatTemplate {
   // That of ChatProgram. Errors: those of ChatProgram and Parse.
   [[nodiscard]] static Result<ChatTemplate> Choose(const formats::Metadata& metadata,
                                                    const ChatOptions& options);
-  // The same from the text of a Jinja program. Errors: kInvalidFile (it is not Jinja), kUnsupported,
+  // A template of the text of a Jinja program. Errors: kInvalidFile (it is not Jinja), kUnsupported,
   // kTooLarge; they name the line.
   [[nodiscard]] static Result<ChatTemplate> Parse(std::string_view program);
 

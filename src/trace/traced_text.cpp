@@ -68,7 +68,7 @@ void TracedText::Add(const TracedRound& round) {
   for (int i = begin; i <= after; ++i) depth_[static_cast<std::size_t>(i)] = i - begin;
 }
 
-// The same for the position whatever round comes there.
+// The verdict by chance for the position, whatever round comes there.
 TracedText::Verdict TracedText::Lot(int position, const TracedRates& rates,
                                     std::uint64_t seed) const {
   const auto at = static_cast<std::size_t>(position);

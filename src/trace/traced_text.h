@@ -21,7 +21,7 @@ class TracedRates {
   double Accepted(int depth) const { return accepted_[At(depth)]; }
   // The probability that the drafter has no draft there.
   double Nothing(int depth) const { return nothing_[At(depth)]; }
-  // The same for each further draft behind a wrong one.
+  // The probability that it has no further draft behind a wrong one.
   double NothingBehindRejection() const { return nothing_behind_; }
 
  private:

@@ -378,7 +378,7 @@ void ChangeLength(Random& random, Key& key) {
   if (key.element < kWidths.size()) key.numbers.resize(now * WidthOf(key.element));
 }
 
-// The same name, another type: its bytes are kept or made anew.
+// Its name with another type: its bytes are kept or made anew.
 void ChangeType(Random& random, Key& key) {
   switch (random.Below(5)) {
     case 0:

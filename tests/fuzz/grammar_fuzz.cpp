@@ -47,7 +47,7 @@ void CheckMask(const Grammar& grammar, Grammar::State state) {
   FORETOKEN_CHECK(grammar.bytes() < kMaxBytes);
 }
 
-// The same as byte by byte, even if all states are forgotten in between.
+// Whole tokens do what their bytes do one by one, even if all states are forgotten in between.
 void CheckWalk(const std::shared_ptr<const Grammar>& grammar, std::string_view tokens) {
   GrammarWalk walk(grammar);
   walk.Begin(static_cast<int>(tokens.size()));

@@ -134,7 +134,7 @@ TEST_P(Allocations, DoNotGrowWithTheText) {
   }
 }
 
-// The same if the first token may be drafted, and without a cache.
+// Allocations grow neither if the first token may be drafted nor without a cache.
 TEST_P(Allocations, DoNotGrowInUnusualRounds) {
   const auto engine = Open(GetParam(), false);
   Count(*engine, 200, 0.8f);

@@ -27,7 +27,7 @@ class ChatEngines {
     target_.reset();
     return options_.speculative;
   }
-  // The same for settings of both models.
+  // The settings of both models: changing them closes both engines.
   EngineOptions& Change() {
     target_.reset();
     drafter_.reset();

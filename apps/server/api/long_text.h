@@ -24,7 +24,7 @@ class LongText {
   void AddEach(std::size_t n, std::function<void(std::size_t, std::string& out)> write) {
     if (n > 0) parts_.push_back({n, 0, std::move(write)});
   }
-  // The same as a JSON list; each item is JSON.
+  // Adds a JSON list of item(0, out) to item(n - 1, out), each of which is JSON.
   void AddList(std::size_t n, std::function<void(std::size_t, std::string& out)> item) {
     Add("[");
     AddEach(n, [item = std::move(item)](std::size_t i, std::string& out) {

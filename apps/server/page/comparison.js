@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same prompt and seed, first decoded plainly, then speculatively, and whether that gave the
+// One prompt and seed, first decoded plainly, then speculatively, and whether that gave the
 // same tokens. One after the other, so that neither takes the other's time.
 import { Answer } from './answer.js';
 import { runAnswer } from './answering.js';

@@ -41,7 +41,7 @@ class Answer {
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
-  // As in LaterReply.
+  // See LaterReply.
   void Watch(std::function<void()> ready) { events_.Watch(std::move(ready)); }
   std::chrono::steady_clock::time_point deadline() const { return events_.deadline(); }
 

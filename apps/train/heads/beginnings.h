@@ -18,7 +18,7 @@ class Beginnings {
 
   // The tensor of that name in the target's last block with attention; nothing if its shape is another.
   std::optional<torch::Tensor> OfBlock(const std::string& part, const torch::Tensor& like) const;
-  // The same for a norm; ones where there is none.
+  // A norm of that block; ones where there is none.
   torch::Tensor Norm(const std::string& part) const;
   // Before the target's output head.
   torch::Tensor OutputNorm() const;

@@ -78,7 +78,7 @@ struct Profile {
   // Everything is checked: a profile that loads is complete and in range. Errors: those of the
   // file; kInvalidFile, with the field.
   [[nodiscard]] static Result<Profile> Load(const std::string& path);
-  // The same from a file's text. Errors: kInvalidFile.
+  // Reads a profile from a file's text. Errors: kInvalidFile.
   [[nodiscard]] static Result<Profile> Parse(const std::string& text);
 
   std::string ToText() const;

@@ -99,7 +99,7 @@ struct RunTrace {
 // one before it ended. Errors: kNotFound, kIo, kTooLarge (more than 256 MiB), kInvalidFile with the
 // line.
 [[nodiscard]] Result<RunTrace> LoadTrace(const std::string& path);
-// The same from a file's text; errors contain `name`.
+// Reads a trace from a file's text; errors contain `name`.
 [[nodiscard]] Result<RunTrace> ParseTrace(std::string_view text, const std::string& name);
 
 // Decoding of some requests, counted over passes without prompt rows.

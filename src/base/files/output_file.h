@@ -35,7 +35,7 @@ class OutputFile {
 
   // Reserves space for the whole file if the file system can. Where there is less, nothing is taken.
   [[nodiscard]] Status Reserve(std::uint64_t bytes);
-  // The same on every file system, so that a mapping of the file can be written without a fault.
+  // Reserves it on every file system, so that a mapping of the file can be written without a fault.
   [[nodiscard]] Status ReserveForMapping(std::uint64_t bytes);
   [[nodiscard]] Status Append(std::span<const std::byte> bytes);
   [[nodiscard]] Status Append(std::string_view text) {

@@ -11,7 +11,7 @@ namespace foretoken {
 
 // Why other users could change the file or folder of this status, or "" if they cannot.
 std::string WhyNotOurs(const struct stat& status);
-// The same, but root's files are trusted too.
+// WhyNotOurs, but root's files are trusted too.
 std::string WhyNotTrusted(const struct stat& status);
 // As WhyNotOurs for the folder of this path, and also where there is none.
 std::string WhyNotOurFolder(const std::string& folder);

@@ -24,7 +24,7 @@ struct ReadLimits {
 // kInvalidFile (not a kind of file that can be read, or not a trusted one), kTooLarge, kIo.
 [[nodiscard]] Result<std::string> ReadTextFile(const std::string& path,
                                                const ReadLimits& limits = {});
-// The same for an open descriptor, which stays open; `name` is for messages.
+// All bytes of an open descriptor, which stays open; `name` is for messages.
 [[nodiscard]] Result<std::string> ReadDescriptor(int descriptor, std::string_view name,
                                                  const ReadLimits& limits = {});
 

@@ -28,7 +28,7 @@ struct JsonLimits {
 [[nodiscard]] Result<Json> ParseObject(std::string_view text, const std::string& place,
                                        const JsonLimits& limits = {});
 
-// The same from a file; null if there is no such file. Errors: also kInvalidFile (too large), kIo.
+// An object of a file; null if there is no such file. Errors: also kInvalidFile (too large), kIo.
 [[nodiscard]] Result<Json> ReadObject(const std::string& path, const JsonLimits& limits = {});
 
 // Reads the fields of an object. A value of another kind is an error that names file and field.
@@ -52,7 +52,7 @@ class JsonFields {
   const std::string& place() const { return place_; }
   // "x/config.json: field vocab_size: WHY", with the advice to fetch the file again.
   tl::unexpected<Error> Bad(std::string_view name, std::string_view why) const;
-  // The same for what is well-formed and not supported; `advice` says what to do.
+  // Says so of what is well-formed and not supported; `advice` says what to do.
   tl::unexpected<Error> Unsupported(std::string_view name, std::string_view why,
                                     std::string_view advice) const;
 

@@ -58,7 +58,7 @@ struct Vpdpbusd {
     }
   }
 
-  // The same over a run whose halves have scales.
+  // Sums over a run whose halves have scales.
   template <int R, class Type>
   static FORETOKEN_INLINE void AddScaled(const typename Type::Tile& t, int run, int h,
                                          const Row<Type>* rows, __m256i* sum) {

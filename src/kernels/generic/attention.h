@@ -293,7 +293,7 @@ struct Values {
   }
 };
 
-// The same where the queries see parts of the block, and where the accumulators are scaled already
+// A block where the queries see parts of the block, and where the accumulators are scaled already
 // (`factor` is 1). The queries share the positions that all of them see.
 template <class L, class V>
 struct PartValues {

@@ -92,7 +92,7 @@ FORETOKEN_INLINE std::uint16_t QuantizeGroup(const float* x, std::int8_t* q) {
   return scale;
 }
 
-// The same to numbers from -8 to 7, as 0 to 15. NaN is the largest, as above.
+// Rounds to numbers from -8 to 7, as 0 to 15. NaN is the largest, as above.
 template <class L>
 FORETOKEN_INLINE std::uint16_t QuantizeFours(const float* x, std::int8_t* q) {
   using I = typename L::I;

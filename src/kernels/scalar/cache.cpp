@@ -53,7 +53,7 @@ std::uint16_t QuantizeGroup(const float* x, std::int8_t* q) {
   return scale;
 }
 
-// The same to numbers from -8 to 7, as 0 to 15.
+// Rounds to numbers from -8 to 7, as 0 to 15.
 std::uint16_t QuantizeFours(const float* x, std::uint8_t* q) {
   std::uint32_t above = 0, below = 0;  // compared as integers, so that NaN is the largest
   for (int i = 0; i < kGroup; ++i) {

@@ -42,8 +42,8 @@ class RankGroup::Impl {
     options.ranks = ranks_.get();
     options.division = division();
   }
-  // The same for a draft model that the ranks compute sooner together than rank 0 alone, and for heads,
-  // which share matrices with the target.
+  // Divides a draft model that the ranks compute sooner together than rank 0 alone, and heads, which
+  // share matrices with the target.
   void DivideDraft(loader::DraftPart& draft);
   model::Division division() const { return {ranks_->rank(), shares_}; }
   const std::vector<int>& shares() const { return shares_; }

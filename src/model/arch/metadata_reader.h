@@ -31,7 +31,7 @@ class MetadataReader {
   // fallback is negative. Errors: kInvalidFile.
   [[nodiscard]] Result<int> Size(std::string_view key, std::int64_t most,
                                  std::int64_t fallback = -1) const;
-  // The same for each of n layers, from `least` on. The file has one number for all of them or a list with a number
+  // Such a number for each of n layers, from `least` on. The file has one number for all of them or a list with a number
   // for each. fallbacks: empty: the key must be there; else one for each layer.
   [[nodiscard]] Result<std::vector<int>> SizesByLayer(std::string_view key, int n,
                                                       std::int64_t most,

@@ -59,7 +59,7 @@ class Attention final : public Block {
   std::span<const std::int32_t> BlocksOf(const kv::Segment& segment) const noexcept {
     return own_blocks_ ? segment.window_blocks : segment.blocks;
   }
-  // Those of this rank that read a key-value head.
+  // The queries of this rank that read a key-value head.
   OutputRange QueriesOf(int head) const noexcept;
   void PrepareQueries(const kv::Segment& segment, OutputRange queries) const noexcept;
   void StoreHead(const kv::Segment& segment, int head,

@@ -89,7 +89,7 @@ class Block {
 
   // Appends the block's phases. They refer to the block, which must outlive them.
   virtual void AddPhases(std::vector<Phase>& phases) const = 0;
-  // The same for passes of a block drafter that read features (blocks/heads/injection.h).
+  // Appends those for passes of a block drafter that read features (blocks/heads/injection.h).
   virtual void AddInjectionPhases(std::vector<Phase>&) const {}
 };
 

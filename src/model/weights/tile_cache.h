@@ -56,7 +56,7 @@ class TileMemory {
   // they are read again, on all threads. Error: kIo with the file's name. Everything computed since
   // the last Check may then be wrong.
   [[nodiscard]] Status Check(ThreadPool& pool);
-  // The same, as far as it costs nothing. Any thread may call it.
+  // Checks as far as it costs nothing. Any thread may call it.
   [[nodiscard]] Status QuickCheck() const;
   // For tiles that Make gave room for. The first `n` bytes are final: where a file keeps them, they
   // are hashed now, while they are still in the CPU's caches.
@@ -103,11 +103,11 @@ class TileCache {
   explicit TileCache(std::string folder, std::uint64_t limit_bytes = 0)
       : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
 
-  // The same folder, for the part that one of several ranks has of each model. Its files have names of
+  // This folder, for the part that one of several ranks has of each model. Its files have names of
   // their own, so that ranks may share a folder.
   TileCache ForRank(int rank, int n_ranks) const;
 
-  // The same folder, for a copy of each model with fewer bits. name: of its types (copy_types.h).
+  // This folder, for a copy of each model with fewer bits. name: of its types (copy_types.h).
   TileCache ForCopy(std::string_view name) const;
 
   // The tiles kept for the model file at `model_path` under this key, read-only. Empty if there are

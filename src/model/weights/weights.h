@@ -179,7 +179,7 @@ class Weights {
                                             const Division& division, ThreadPool& pool,
                                             const LoadOptions& options);
 
-  // The same for a head (config.head is set). If its file has no embedding or no output head, the
+  // Loads a head (config.head is set). If its file has no embedding or no output head, the
   // target's is used, so the target's weights and checkpoint must outlive the head's. division: the
   // target's. reduced_tokens: the rows of its reduced output, ascending; empty: it has none.
   // REQUIRES: rows of its ReducibleOutput. Errors: also kMismatch (a head of another target:

@@ -236,7 +236,7 @@ std::size_t SpecialTokens::TextBegin(std::string_view text, std::size_t begin, s
   return begin;
 }
 
-// The same for the text's end, and the token behind it.
+// Where the text ends, with the token behind it.
 std::size_t SpecialTokens::TextEnd(std::string_view text, std::size_t begin, std::size_t end,
                                    Token behind) const {
   if (Contains(vocabulary_.strip_before, behind)) {

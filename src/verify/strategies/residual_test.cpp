@@ -94,7 +94,7 @@ TEST(ResidualVerifier, DoesNotSampleTwiceForACertainDraft) {
   EXPECT_LT(sampling::ChiSquare(wrong, {.75, .15, .10, 0, 0, 0}), kResidualBound);
 }
 
-// The same experiment with a wrong rule: accept with p(d), recover from all of p. It commits p(x)
+// That experiment with a wrong rule: accept with p(d), recover from all of p. It commits p(x)
 // (q(x) + 1 - E_q p).
 round::Verdict BiasedResidual(const round::Proposal& proposal, LogitsView l, sampling::Sampler& s,
                               float* p) {

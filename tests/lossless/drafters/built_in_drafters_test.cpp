@@ -106,7 +106,7 @@ TEST(BuiltInDrafters, ADraftModelsOwnSamplingParametersAreTheRequests) {
   Request request = Ask(60, 0.9f, 5);
   request.speculative.draft_sampling = own;
   EXPECT_GT(Compare(PairOptions(), request, OpenedDrafter()).uncertain, 20);
-  // The same parameters, given to the drafter: it uses them whatever the request says.
+  // These parameters, given to the drafter: it uses them whatever the request says.
   const auto by_request = SessionOf(OpenedDrafter()),
              by_drafter = SessionOf(OpenedDrafter({.sampling = own}));
   ASSERT_TRUE(by_request->Begin({.prompt = {1, 60, 61}, .sampling = own, .seed = 4}));
@@ -372,7 +372,7 @@ TEST(BuiltInDrafters, SummariesHaveTheEndTokens) {
   EXPECT_EQ(OpenEngine(options)->summary().target.end_tokens, options.end_tokens);
 }
 
-// The same object in an engine: the text is the target's, and the drafts are those of the engine's
+// That object in an engine: the text is the target's, and the drafts are those of the engine's
 // own draft model, in a batch too.
 TEST(BuiltInDrafters, ServeAnEngineAsItsOwnDraftModelDoes) {
   for (const int n : {1, 3}) {

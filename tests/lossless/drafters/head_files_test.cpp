@@ -135,7 +135,7 @@ class HeadFiles : public testing::TestWithParam<Case> {
     return paths;
   }
 
-  // The same with drafts of the head.
+  // The setting with drafts of the head.
   Setting Drafting(Setting setting = {}) const {
     setting.method = GetParam().method;
     return setting;

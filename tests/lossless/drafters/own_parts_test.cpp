@@ -320,7 +320,7 @@ TEST(OwnParts, KeepTheTargetsDistributionAndABiasedVerifierDoesNot) {
   EXPECT_GT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kBiased), "mine", freedom), 70);
 }
 
-// The same if sample-match is the engine's own choice; a verifier that accepts everything is the
+// So it is if sample-match is the engine's own choice; a verifier that accepts everything is the
 // negative control.
 TEST(OwnParts, UnderSampleMatchDrawnDraftsKeepTheTargetsDistribution) {
   constexpr int kSeeds = 3000;

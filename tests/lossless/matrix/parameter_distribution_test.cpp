@@ -200,7 +200,7 @@ std::string Identifier(std::string name) {
 INSTANTIATE_TEST_SUITE_P(Strategies, ParameterDistribution, testing::ValuesIn(Randomised()),
                          [](const auto& of) { return Identifier(Name(of.param)); });
 
-// The same with larger samples.
+// The columns of larger samples.
 std::vector<Column> AllColumns() {
   std::vector<Column> all;
   for (const VerifyStrategy strategy : Randomised())

@@ -262,7 +262,7 @@ TEST(Scorer, ScoresABatchOfTextsTogether) {
     for (int r = 0; r < own->rows; ++r) EXPECT_TRUE(SameBits((*rows)[i].Row(r), own->Row(r)));
     EXPECT_EQ(scorer->length(static_cast<int>(i)), static_cast<int>(texts[i].size()));
   }
-  // The same numbers as the engine's log-probabilities.
+  // They are the engine's log-probabilities.
   const auto engine = OpenEngine(PairOptions());
   const auto logprobs = engine->Score(texts[1]);
   ASSERT_TRUE(logprobs);

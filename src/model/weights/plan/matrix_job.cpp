@@ -88,7 +88,7 @@ void RepackParts(const MatrixJob& job, int begin, int end, std::byte* tiles) noe
   }
 }
 
-// The same for parts [begin, end) whose rows are columns. A row of a strip holds 16 numbers of one
+// Repacks parts [begin, end) whose rows are columns. A row of a strip holds 16 numbers of one
 // column.
 void RepackColumns(const MatrixJob& job, int begin, int end, std::byte* tiles) noexcept {
   const Linear& linear = *job.linear;

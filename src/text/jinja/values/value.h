@@ -71,7 +71,7 @@ class Value {
   const std::shared_ptr<Loop>* loop() const { return Ref<Loop>(); }
   const Callable* callable() const { return As<const Callable>(); }
   std::string why() const;  // REQUIRES: IsUndefined()
-  // The same object, as Python's `is` has it.
+  // Whether both are one object, as Python's `is` has it.
   bool SameAs(const Value& other) const;
 
  private:
