@@ -13,7 +13,7 @@
 namespace foretoken::loader {
 
 FileWatch::~FileWatch() {
-  ending_ = true;
+  pause_.End();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -83,10 +83,9 @@ Status FileWatch::ReadSources() {
     if (w.own == nullptr || w.own->weights().sources().empty()) continue;
     model::SourceCheck check(*w.checkpoint, w.own->weights());
     for (bool more = true; more;) {
-      if (ending_) return {};
       const auto begin = Clock::now();
       more = check.Step();
-      std::this_thread::sleep_for(3 * (Clock::now() - begin));
+      if (!pause_.For(3 * (Clock::now() - begin))) return {};
     }
     FORETOKEN_CHECK_OK(w.checkpoint->Check());  // a change of the file explains more
     FORETOKEN_CHECK_OK(check.Finish());

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/machine/pause.h"
 #include "foretoken/result.h"
 #include "formats/checkpoint.h"
 #include "model/late_runner.h"
@@ -61,7 +62,8 @@ class FileWatch {
 
   std::vector<Watched> watched_;
   const comm::Ranks* ranks_ = nullptr;
-  std::atomic<bool> failed_{false}, ending_{false};
+  std::atomic<bool> failed_{false};
+  Pause pause_;               // of the thread, between pieces
   mutable std::mutex mutex_;  // guards error_ and what Check remembers in the models
   std::optional<Error> error_;
   std::thread thread_;
