@@ -104,7 +104,8 @@ std::vector<Row> MethodRows() {
        "attention, experts, ends (the first layer and the last), as in Q2_K,head=Q4_K; "
        "own: "
        "the model's own, for --draft-window; off: no copy is made unasked; "
-       "default: Q2_K, Q3_K or Q4_K, by what was measured of such copies; else Q2_K"},
+       "default: Q2_K, Q3_K or Q4_K (of short rows Q4_0 or Q5_0), by what was measured of such "
+       "copies; else Q2_K"},
   };
 }
 

@@ -104,7 +104,8 @@ struct SpeculativeOptions {
   // "Q2_K,head=Q4_K,attention=Q4_0,experts=Q3_K,ends=Q4_K". attention: also state spaces and short
   // convolutions; ends: all of the first layer and the last. A matrix that would not become smaller stays
   // as it is. Empty:
-  // Q2_K, Q3_K or Q4_K, whichever promises most by what was measured of copies of this model, else Q2_K.
+  // Q2_K, Q3_K or Q4_K (Q4_0 or Q5_0, where rows are short), whichever promises most by what was measured of
+  // copies of this model, else Q2_K.
   // Without a method, a model that nothing drafts for gets such a copy while the engine works: if the types
   // are named, or if there is memory for it and drafts of such a copy are likely to pay. "off": it gets none.
   // "own": the type of the model's own matrices, which take no memory; alone it needs `draft_window`.

@@ -36,17 +36,21 @@ void PackFifthBits(const Codes& codes, std::uint8_t* qh) {
     qh[j / 8] = static_cast<std::uint8_t>(qh[j / 8] | (codes[j] >> 4) << (j % 8));
 }
 
-constexpr ScaleSearch kSearch4_0 = {-8, 7, 0.1f, 9};
+constexpr ScaleSearch kSearch4_0 = {-8, 7, 0.1f, 9}, kSearch5_0 = {-16, 15, 0.1f, 9};
+
+float ScaleOf(const float* x, Scales how, const ScaleSearch& search) {
+  return how == Scales::kAsFiles ? Extreme(x, kBlock) / search.least
+                                 : FitScale<kBlock>(x, LineWeights<kBlock>(x), search);
+}
 
 void Fill(const float* x, Scales how, BlockQ4_0& b) {
-  const float d = how == Scales::kAsFiles ? Extreme(x, kBlock) / -8
-                                          : FitScale<kBlock>(x, LineWeights<kBlock>(x), kSearch4_0);
+  const float d = ScaleOf(x, how, kSearch4_0);
   b.d = F32ToF16(d);
   PackNibbles(CodesOf(x, 0, Inverse(d), 8.5f, 15), b.qs);
 }
 
-void Fill(const float* x, BlockQ5_0& b) {
-  const float d = Extreme(x, kBlock) / -16;
+void Fill(const float* x, Scales how, BlockQ5_0& b) {
+  const float d = ScaleOf(x, how, kSearch5_0);
   b.d = F32ToF16(d);
   const Codes codes = CodesOf(x, 0, Inverse(d), 16.5f, 31);
   PackNibbles(codes, b.qs);

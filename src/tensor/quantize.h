@@ -12,7 +12,7 @@ namespace foretoken::tensor {
 // How scales are chosen.
 enum class Scales {
   kAsFiles,  // as below, which is how llama.cpp fills the blocks of files
-  kClosest,  // Q4_0 and Q3_K: searched for the least squared error, weighted by root mean square + |x|
+  kClosest,  // Q4_0, Q5_0 and Q3_K: searched for the least squared error, weighted by root mean square + |x|
 };
 
 // Converts n values to a row of `type` as files hold it, at `out`, which needs no alignment.

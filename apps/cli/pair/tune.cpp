@@ -38,7 +38,8 @@ settings::FlagGroup TuningFlags(TuneSettings& settings) {
        "TYPE[,PART=TYPE...]",
        "the number types of a copy with which the model drafts for itself, to try; may be "
        "repeated; off: "
-       "none; default: Q2_K, Q3_K and Q4_K where drafts of such a copy are likely to pay",
+       "none; default: Q2_K, Q3_K and Q4_K (of short rows Q4_0 and Q5_0) where drafts of such a "
+       "copy are likely to pay",
        [&settings](const std::string& text) -> Status {
          settings.self_drafts.push_back(text);
          return {};

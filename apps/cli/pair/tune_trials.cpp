@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "cli/input.h"
 #include "foretoken/catalogue.h"
@@ -18,8 +17,6 @@ constexpr double kClearlyFaster = 1.03;  // less cannot be told from chance
 constexpr int kTrialPassRepeats = 9;
 constexpr int kMostContext = 2048;
 constexpr std::size_t kFinalists = 3;
-// The types of copies, from the quickest one to the one whose drafts are accepted most.
-constexpr std::array kUsualCopies = {"Q2_K", "Q3_K", "Q4_K"};
 
 class Tuner {
  public:
@@ -66,26 +63,33 @@ class Tuner {
     return {};
   }
 
-  // Where several of the usual types make copies of the same bytes, which are then one copy, the first of
-  // them is tried; each one that was named is.
-  Status FindCopies(const std::string& method) {
-    const bool named = !plan_.self_drafts.empty();
-    std::vector<std::string> types = plan_.self_drafts;
-    if (!named) types.assign(kUsualCopies.begin(), kUsualCopies.end());
+  // Those that were named, or those that an engine offers and that are likely to pay.
+  Result<std::vector<ModelCopy>> Copies() const {
+    EngineOptions options = plan_.options;
+    options.speculative.self_draft.clear();
+    if (plan_.self_drafts.empty()) {
+      FORETOKEN_TRY(auto copies, DescribeCopies(options));
+      std::erase_if(copies, [](const ModelCopy& copy) { return !copy.is_likely_to_pay; });
+      return copies;
+    }
     std::vector<ModelCopy> copies;
-    for (const std::string& names : types) {
+    for (const std::string& names : plan_.self_drafts) {
       if (names == "off") continue;
-      EngineOptions options = plan_.options;
       options.speculative.self_draft = names;
-      FORETOKEN_TRY(const ModelCopy copy, DescribeCopy(std::move(options)));
-      const bool seen = std::any_of(copies.begin(), copies.end(), [&](const ModelCopy& other) {
-        return named ? copy.types == other.types : copy.bytes == other.bytes;
-      });
-      if (seen || (!named && !copy.is_likely_to_pay)) continue;
-      copies.push_back(copy);
+      FORETOKEN_TRY(const ModelCopy copy, DescribeCopy(options));
+      if (std::none_of(copies.begin(), copies.end(),
+                       [&](const ModelCopy& other) { return copy.types == other.types; }))
+        copies.push_back(copy);
+    }
+    return copies;
+  }
+
+  Status FindCopies(const std::string& method) {
+    FORETOKEN_TRY(const auto copies, Copies());
+    for (const ModelCopy& copy : copies) {
       if (!copy.obstacle.empty()) {
         tuning_.notices.push_back(
-            fmt::format("no copy of the model in {} was tried: {}", names, copy.obstacle));
+            fmt::format("no copy of the model in {} was tried: {}", copy.types, copy.obstacle));
         continue;
       }
       FORETOKEN_TRY(auto model, ProfileModel::Of(plan_.options.model));

@@ -156,4 +156,8 @@ struct ModelCopy {
 // kInvalidArgument (no types).
 [[nodiscard]] Result<ModelCopy> DescribeCopy(EngineOptions options);
 
+// Those among which Engine::Open chooses, from the quickest one to the one whose drafts are accepted most: one where
+// SpeculativeOptions::self_draft names its types. Errors: as DescribeCopy.
+[[nodiscard]] Result<std::vector<ModelCopy>> DescribeCopies(EngineOptions options);
+
 }  // namespace foretoken

@@ -367,8 +367,9 @@ class EngineOpener {
   // Once for each model, machine and types, if that is kept. A small model's copy is not made unasked, so
   // nobody would read it. For one that is made while the engine works, its rounds tell.
   Status CompareCopy(const loader::DraftPart& draft, const loader::LoadedModel& copy) {
-    // Figures of passes with a window say nothing about those without one.
-    if (memory_.paged || options().speculative.synthetic_acceptance_rate ||
+    // Figures of passes with a window say nothing about those without one, nor those of the model about copies.
+    if (draft.part.copy_size.own == 0 || memory_.paged ||
+        options().speculative.synthetic_acceptance_rate ||
         options().speculative.draft_window != 0 ||
         (options().repack_cache == "auto" && !loader::IsLarge(draft.part.copy_size)))
       return {};

@@ -284,9 +284,9 @@ class DraftFilesOpener {
     FORETOKEN_TRY(draft.tokens, FrequentTokens(wanted.value_or(kReducedTokens)));
     std::erase_if(draft.tokens,
                   [&](Token token) { return token >= target_.part.config.vocabulary; });
-    FORETOKEN_TRY(auto offers, CopyOffers(draft.tokens));
-    Expect(offers, CopyFileFor(options_).Read());
-    draft.offer = BestOf(offers);
+    FORETOKEN_TRY(draft.offers, CopyOffers(draft.tokens));
+    Expect(draft.offers, CopyFileFor(options_).Read());
+    draft.offer = BestOf(draft.offers);
     draft.part.copy = draft.offer.types;
     draft.part.copy_size = draft.offer.size;
     if (draft.part.copy_size.reduced == 0) draft.tokens.clear();
@@ -300,13 +300,17 @@ class DraftFilesOpener {
     FORETOKEN_TRY(const model::CopyTypes named, CopyTypesFor(names));
     const bool open = names.empty();
     std::vector<CopyOffer> offers;
-    for (const model::CopyTypes& types : open ? UsualCopies() : std::span(&named, 1)) {
+    const auto add = [&](const model::CopyTypes& types) -> Status {
       CopyOffer offer{.types = types, .size = {}};
       FORETOKEN_TRY(offer.size,
                     model::Weights::SizeOfCopy(target_.checkpoint, target_.part.config, types,
                                                reduced, target_.part.options.division));
       if (offers.empty() || offer.size.own != offers.back().size.own) offers.push_back(offer);
-    }
+      return {};
+    };
+    for (const model::CopyTypes& types : open ? UsualCopies() : std::span(&named, 1))
+      FORETOKEN_CHECK_OK(add(types));
+    if (open && offers.size() == 1) FORETOKEN_CHECK_OK(add(kOfShortRows));
     return offers;
   }
 

@@ -25,13 +25,14 @@ struct DraftPart {
   const draft::DrafterSpec* spec = nullptr;   // the drafter that reads it
   std::string name = {}, full_name = {};      // as in DrafterEntry
   ModelPart part = {};
-  draft::SharedTokens shared = 0;  // the tokens that it has in common with the target
-  std::vector<Token> tokens = {};  // the columns of its reduced output; empty: it has none
-  CopyOffer offer = {};            // of a copy of the target
-  std::string notice = {};         // what its user should know; or ""
-  bool in_target = false;          // a part of the target's own file
-  bool found = false;              // nobody named its file
-  bool passed_over = false;        // it was found, and its weights are not what the file promises
+  draft::SharedTokens shared = 0;      // the tokens that it has in common with the target
+  std::vector<Token> tokens = {};      // the columns of its reduced output; empty: it has none
+  std::vector<CopyOffer> offers = {};  // copies of the target, of which it may be one
+  CopyOffer offer = {};                // the one that it is
+  std::string notice = {};             // what its user should know; or ""
+  bool in_target = false;              // a part of the target's own file
+  bool found = false;                  // nobody named its file
+  bool passed_over = false;  // it was found, and its weights are not what the file promises
 };
 
 struct DraftFiles {

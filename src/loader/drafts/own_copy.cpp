@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "base/comma_list.h"
@@ -87,10 +88,9 @@ class CopyTypesReader {
 };
 
 // The share of drafts that are expected to be rejected, where nothing was measured.
-double RejectedOf(const model::CopyTypes& types) {
-  const tensor::DTypeInfo& info = tensor::InfoOf(types.layers);
-  const double bits = 8.0 * info.block_bytes / info.block_values;
-  return bits < 3 ? 0.15 : bits < 4 ? 0.092 : 0.052;
+double RejectedOf(const model::CopySize& size) {
+  constexpr double kOfTwoBits = 0.15, kTwoBits = 2.625, kHalves = 1.2;
+  return kOfTwoBits * std::exp2((kTwoBits - size.bits) / kHalves);
 }
 
 // A short text says little, so that what was expected counts too.
@@ -109,7 +109,9 @@ class Ratio {
   int n_ = 0;
 };
 
+// Null: there is none, or it says nothing about copies.
 const CopyFigure* FigureOf(const CopyOffer& offer, std::span<const CopyFigure> figures) {
+  if (offer.size.own == 0) return nullptr;
   const auto found = std::find_if(figures.begin(), figures.end(), [&](const CopyFigure& figure) {
     return figure.types == model::NameOf(offer.types);
   });
@@ -152,12 +154,17 @@ void Expect(std::span<CopyOffer> offers, std::span<const CopyFigure> figures) {
   Ratio rejected, cost;
   for (const CopyOffer& offer : offers)
     if (const CopyFigure* const figure = FigureOf(offer, figures)) {
-      rejected.Add((1 - Accepted(*figure, RejectedOf(offer.types))) / RejectedOf(offer.types));
+      const double usual = RejectedOf(offer.size);
+      rejected.Add((1 - Accepted(*figure, usual)) / usual);
       if (figure->cost > 0) cost.Add(figure->cost / offer.size.reduced_share());
     }
   for (CopyOffer& offer : offers) {
+    if (offer.size.own == 0) {
+      offer.accepted = offer.cost = 1;
+      continue;
+    }
     const CopyFigure* const figure = FigureOf(offer, figures);
-    const double usual = RejectedOf(offer.types);
+    const double usual = RejectedOf(offer.size);
     offer.accepted =
         figure != nullptr ? Accepted(*figure, usual) : std::max(0.0, 1 - rejected.mean() * usual);
     offer.cost = figure != nullptr && figure->cost > 0 ? figure->cost

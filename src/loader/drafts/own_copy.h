@@ -36,11 +36,14 @@ struct CopyOffer {
 // The types among which a model without --self-draft chooses, from the quickest one to the one whose drafts are
 // accepted most.
 std::span<const model::CopyTypes> UsualCopies();
+// One more, where rows are too short for all of these and their copies are one, in Q4_0.
+inline constexpr model::CopyTypes kOfShortRows = {tensor::DType::kQ5_0, tensor::DType::kQ5_0};
 
 // Sets what is expected, by what was measured. Without figures the cost is the share of bytes. The share of drafts
-// that are rejected is 0.15 of Q2_K, and of other types as far below that as the most probable tokens
-// of Mistral 7B differ less (wikitext; 0.17 of Q2_K_S, 0.11 of Q3_K_S, 0.06 of Q4_K_S; llama.cpp, pull request
-// 5676). Types that were not measured are expected to differ from that as those that were.
+// that are rejected is 0.15 with the bits of Q2_K, and half as much with each 1.2 bits more: as far below as the most
+// probable tokens of Mistral 7B differ less (wikitext; 0.17 of Q2_K_S, 0.11 of Q3_K_S, 0.06 of Q4_K_S; llama.cpp,
+// pull request 5676). Copies that were not measured are expected to differ from that as those that were. One of no
+// bytes is the model, whatever was measured of it.
 void Expect(std::span<CopyOffer> offers, std::span<const CopyFigure> figures);
 
 // About how many times plain decoding its drafts bring where passes read memory, if each further row of a

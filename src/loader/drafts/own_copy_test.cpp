@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "fixtures/tiny_model.h"
@@ -13,10 +14,11 @@ namespace foretoken::loader {
 namespace {
 
 constexpr std::int64_t kNetworkBytes = std::int64_t{1} << 30;
+constexpr double kBits[] = {2.625, 3.4375, 4.5};  // of the usual copies
 
-model::CopySize Share(double share, std::int64_t network = kNetworkBytes) {
+model::CopySize Share(double share, std::int64_t network = kNetworkBytes, double bits = kBits[0]) {
   const auto read = static_cast<std::int64_t>(share * static_cast<double>(network));
-  return {.own = read, .read = read, .network = network};
+  return {.own = read, .read = read, .network = network, .bits = bits};
 }
 
 TEST(OwnCopy, ReadsOneTypeOrTwo) {
@@ -127,7 +129,8 @@ std::vector<CopyOffer> OffersOf(std::array<double, 3> shares,
                                 const std::vector<CopyFigure>& figures) {
   std::vector<CopyOffer> offers;
   for (std::size_t i = 0; i < shares.size(); ++i)
-    offers.push_back({.types = UsualCopies()[i], .size = Share(shares[i])});
+    offers.push_back(
+        {.types = UsualCopies()[i], .size = Share(shares[i], kNetworkBytes, kBits[i])});
   Expect(offers, figures);
   return offers;
 }
@@ -161,12 +164,76 @@ TEST(OwnCopy, HasTheTypeThatPromisesMostByItsFigures) {
 TEST(OwnCopy, ExpectsOfOtherTypesWhatWasMeasuredOfOne) {
   const auto offers = OffersOf(kOfQ8_0, {{"Q2_K", 48, 96, 0.62}});
   const double rejected = (1 - offers[0].accepted) / 0.15;
-  EXPECT_NEAR(offers[1].accepted, 1 - 0.092 * rejected, 1e-9);
+  EXPECT_NEAR(offers[1].accepted, 1 - 0.0938 * rejected, 1e-4);
   EXPECT_NEAR(offers[1].cost, 0.8, 1e-6);                           // twice its bytes, as of Q2_K
   const auto elsewhere = OffersOf(kOfQ8_0, {{"Q2_K", 48, 96, 0}});  // on another machine
   EXPECT_EQ(elsewhere[0].accepted, offers[0].accepted);
   EXPECT_NEAR(elsewhere[0].cost, 0.31, 1e-6);
   EXPECT_GT(OffersOf(kOfQ8_0, {{"Q2_K", 0, 1 << 20, 0.31}})[1].accepted, 0.3);
+}
+
+// What a name promises counts less than what its copy holds: a copy in Q2_K of a model of short rows has 4.5 bits.
+TEST(OwnCopy, ExpectsByBitsOfTheCopy) {
+  std::vector<CopyOffer> offers;
+  for (const double bits : {2.625, 3.4375, 4.5, 5.5})
+    offers.push_back({.types = UsualCopies()[0], .size = Share(0.3, kNetworkBytes, bits)});
+  Expect(offers, {});
+  EXPECT_NEAR(offers[0].accepted, 0.85, 1e-6);
+  EXPECT_NEAR(offers[1].accepted, 0.906, 5e-4);
+  EXPECT_NEAR(offers[2].accepted, 0.949, 5e-4);
+  EXPECT_NEAR(offers[3].accepted, 0.971, 1e-3);
+}
+
+// The types are the model's own: they say what the model says, and that tells nothing about others.
+TEST(OwnCopy, ExpectsNothingOfACopyOfNoBytes) {
+  const std::vector<CopyFigure> figures = {{"Q2_K", 70, 96, 0.6}, {"Q4_K", 96, 96, 0.95}};
+  std::vector<CopyOffer> offers, same;
+  for (std::vector<CopyOffer>* const to : {&offers, &same})
+    for (const auto& [types, share] :
+         {std::pair(UsualCopies()[0], 0.58), {UsualCopies()[1], 0.76}, {UsualCopies()[2], 1.0}})
+      to->push_back({.types = types, .size = Share(share)});
+  offers[2].size.own = same[2].size.own = 0;
+  Expect(offers, figures);
+  Expect(same, std::span(figures).first(1));
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    EXPECT_EQ(offers[i].accepted, same[i].accepted) << i;
+    EXPECT_EQ(offers[i].cost, same[i].cost) << i;
+  }
+  EXPECT_EQ(GainOf(offers[2]), 1);
+}
+
+std::vector<std::string> CopiesOf(fixtures::TinyModelOptions tiny, const std::string& named = "") {
+  EngineOptions options;
+  options.model = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), tiny);
+  options.context_size = 64;
+  options.speculative.self_draft = named;
+  const auto copies = DescribeCopies(options);
+  EXPECT_TRUE(copies) << copies.error().message;
+  std::vector<std::string> types;
+  for (const ModelCopy& copy : *copies) types.push_back(copy.types);
+  return types;
+}
+
+TEST(OwnCopy, OffersTypesThatMakeDifferentCopies) {
+  using Types = std::vector<std::string>;
+  EXPECT_EQ(CopiesOf({.dim = 256, .ff = 256}), (Types{"Q2_K", "Q3_K", "Q4_K"}));
+  EXPECT_EQ(CopiesOf({.dim = 64, .ff = 256}), (Types{"Q2_K", "Q3_K", "Q4_K"}));
+  EXPECT_EQ(CopiesOf({.dim = 64, .ff = 96}), (Types{"Q2_K", "Q5_0"}));  // Q2_K: it is all Q4_0
+  EXPECT_EQ(CopiesOf({.n_kv_heads = 4, .weight_type = tensor::DType::kQ4_0}), Types{"Q2_K"});
+  EXPECT_EQ(CopiesOf({.dim = 64, .ff = 96}, "Q4_1"), Types{"Q4_1"});
+}
+
+// The shares are those of a model in F32, the figure is tiny 1M's.
+TEST(OwnCopy, OfShortRowsHasFiveBitsWhereFourSayLittle) {
+  const auto best = [](int agreed) {
+    std::vector<CopyOffer> offers = {
+        {.types = UsualCopies()[0], .size = Share(0.141, kNetworkBytes, 4.5)},
+        {.types = kOfShortRows, .size = Share(0.172, kNetworkBytes, 5.5)}};
+    Expect(offers, std::vector<CopyFigure>{{"Q2_K", agreed, 96, 0.141}});
+    return model::NameOf(BestOf(offers).types);
+  };
+  EXPECT_EQ(best(86), "Q5_0");
+  EXPECT_EQ(best(94), "Q2_K");
 }
 
 // Matrices that would not become smaller are the network's own, and its passes read them too.

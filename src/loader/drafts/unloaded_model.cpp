@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would draft for a model, and what a copy of it would cost: FindDrafters and DescribeCopy of
-// foretoken/tools/model_file.h. Nothing is loaded.
+// What would draft for a model, and what a copy of it would cost: FindDrafters, DescribeCopy and
+// DescribeCopies of foretoken/tools/model_file.h. Nothing is loaded.
 #include "foretoken/catalogue.h"
 #include "foretoken/drafts.h"
 #include "foretoken/result.h"
@@ -53,23 +53,47 @@ Result<FoundDrafters> Find(const UnloadedModel& model) {
   return found;
 }
 
-std::string TypesOf(SpeculativeOptions options, const loader::DraftFiles& files) {
-  if (options.self_draft.empty()) options.self_draft = files.self_draft;
-  return loader::SelfDraftOf(options);
-}
+// The copies of the model that options with the method `self` offer, and the one that is chosen.
+class Copies {
+ public:
+  [[nodiscard]] static Result<Copies> Of(EngineOptions options) {
+    for (const DrafterInfo* const drafter : AllDrafters())
+      if (drafter->copies_target) options.speculative.method = drafter->name;
+    options.draft_model.clear();
+    options.speculative.draft_models.clear();
+    FORETOKEN_CHECK_OK(loader::CheckDraftOptions(options));
+    Copies copies;
+    FORETOKEN_TRY(copies.model_, UnloadedModel::Open(std::move(options)));
+    FORETOKEN_TRY(copies.files_,
+                  loader::OpenDraftFiles(copies.model_.options(), copies.model_.target()));
+    for (loader::DraftPart& draft : copies.files_.drafts)
+      if (draft.part.copy) copies.draft_ = &draft;
+    if (copies.draft_ == nullptr)
+      return Fail(ErrorCode::kUnsupported, "drafts: this program makes no copies of models");
+    return copies;
+  }
 
-Result<ModelCopy> Describe(const UnloadedModel& model) {
-  FORETOKEN_TRY(const loader::DraftFiles files,
-                loader::OpenDraftFiles(model.options(), model.target()));
-  for (const loader::DraftPart& draft : files.drafts)
-    if (const loader::ModelPart& part = draft.part; part.copy)
-      return ModelCopy{.types = TypesOf(model.options().speculative, files),
-                       .bytes = part.copy_size.own,
-                       .pass_share = part.copy_size.reduced_share(),
-                       .is_likely_to_pay = loader::Pays(draft.offer),
-                       .obstacle = loader::WhyNoRoom(draft, model.options(), model.target())};
-  return Fail(ErrorCode::kUnsupported, "drafts: this program makes no copies of models");
-}
+  ModelCopy Chosen() { return Describe(draft_->offer); }
+  std::vector<ModelCopy> All() {
+    std::vector<ModelCopy> all;
+    for (const loader::CopyOffer& offer : draft_->offers) all.push_back(Describe(offer));
+    return all;
+  }
+
+ private:
+  ModelCopy Describe(const loader::CopyOffer& offer) {
+    draft_->part.copy = offer.types, draft_->part.copy_size = offer.size;
+    return {.types = model::NameOf(offer.types),
+            .bytes = offer.size.own,
+            .pass_share = offer.size.reduced_share(),
+            .is_likely_to_pay = loader::Pays(offer),
+            .obstacle = loader::WhyNoRoom(*draft_, model_.options(), model_.target())};
+  }
+
+  UnloadedModel model_;
+  loader::DraftFiles files_;
+  loader::DraftPart* draft_ = nullptr;  // in files_, whose vector keeps its elements when it moves
+};
 
 }  // namespace
 
@@ -82,13 +106,15 @@ Result<FoundDrafters> FindDrafters(EngineOptions options) {
 
 Result<ModelCopy> DescribeCopy(EngineOptions options) {
   return CatchNoMemory("drafters", [&]() -> Result<ModelCopy> {
-    for (const DrafterInfo* const drafter : AllDrafters())
-      if (drafter->copies_target) options.speculative.method = drafter->name;
-    options.draft_model.clear();
-    options.speculative.draft_models.clear();
-    FORETOKEN_CHECK_OK(loader::CheckDraftOptions(options));
-    FORETOKEN_TRY(const auto model, UnloadedModel::Open(std::move(options)));
-    return Describe(model);
+    FORETOKEN_TRY(auto copies, Copies::Of(std::move(options)));
+    return copies.Chosen();
+  });
+}
+
+Result<std::vector<ModelCopy>> DescribeCopies(EngineOptions options) {
+  return CatchNoMemory("drafters", [&]() -> Result<std::vector<ModelCopy>> {
+    FORETOKEN_TRY(auto copies, Copies::Of(std::move(options)));
+    return copies.All();
   });
 }
 

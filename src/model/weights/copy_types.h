@@ -20,7 +20,7 @@ inline constexpr tensor::DType kOwn = tensor::DType::kF32;
 inline constexpr std::string_view kOwnType = "own";
 
 // Changes when copies in the same types get other bits: what was kept of them is not used again.
-inline constexpr int kCopyVersion = 2;
+inline constexpr int kCopyVersion = 3;
 
 struct CopyTypes {
   tensor::DType layers = tensor::DType::kQ2_K;  // of matrices in layers
@@ -42,6 +42,7 @@ struct CopySize {
   std::int64_t reduced =
       0;  // the same with its reduced output in place of the whole one; 0: it has none
   std::int64_t network = 0;  // of all matrices of the network
+  double bits = 0;  // of a number that the copy has for itself, as files hold it; 0: it has none
 
   // What a pass of the copy reads over what a pass of the network reads; with the reduced output, or where
   // there is none, with the whole one.

@@ -148,6 +148,20 @@ TEST(SelfDraft, ChoosesItsTypesByWhatWasMeasured) {
   EXPECT_EQ(types(), "Q2_K");
 }
 
+// Its types are the model's own.
+TEST(SelfDraft, ACopyOfNoBytesIsNotMeasured) {
+  const std::string folder = fixtures::TemporaryFolder(),
+                    model = fixtures::WriteTinyModel(
+                        folder, {.seed = 99, .weight_type = tensor::DType::kQ8_0});
+  EngineOptions options = SelfOptions(model, "Q8_0");
+  options.repack_cache = folder + "/kept";
+  EXPECT_EQ((*Engine::Open(options))->copy().bytes, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/kept/copies.json"));
+  options.speculative.self_draft = "Q4_0";
+  EXPECT_GT((*Engine::Open(options))->copy().bytes, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/kept/copies.json"));
+}
+
 // A copy that is made while the engine works is measured by the rounds of temperature 0.
 TEST(SelfDraft, KeepsWhatRoundsHaveShownOfALateCopy) {
   const std::string folder = fixtures::TemporaryFolder(),

@@ -180,7 +180,8 @@ CopySize TensorPlan::copy_size() const {
   return {.own = static_cast<std::int64_t>(tile_bytes_),
           .read = static_cast<std::int64_t>(read),
           .reduced = beside > 0 ? static_cast<std::int64_t>(read - whole + beside) : 0,
-          .network = static_cast<std::int64_t>(network_bytes_)};
+          .network = static_cast<std::int64_t>(network_bytes_),
+          .bits = copied_numbers_ > 0 ? copied_bits_ / copied_numbers_ : 0};
 }
 
 std::optional<tensor::DType> TensorPlan::TypeOfCopy(const formats::TensorView& tensor) const {
@@ -203,9 +204,13 @@ void TensorPlan::PlaceInCopy(MatrixJob& job) {
   if (!job.columns) job.as = TypeOfCopy(*job.tensor);
   if (!job.as) return;
   if (!job.beside) replaced_bytes_ += PlacedBytes(job);
-  linear.type = tensor::InfoOf(*job.as).tile;
+  const tensor::DTypeInfo& info = tensor::InfoOf(*job.as);
+  linear.type = info.tile;
   job.offset = tile_bytes_;
   tile_bytes_ += PlacedBytes(job);
+  const double numbers = double{1} * job.n_parts * linear.n_out * linear.k;
+  copied_numbers_ += numbers;
+  copied_bits_ += numbers * 8 * info.block_bytes / info.block_values;
 }
 
 }  // namespace foretoken::model

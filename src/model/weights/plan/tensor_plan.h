@@ -107,6 +107,7 @@ class TensorPlan {
   const int last_layer_;
   // The jobs' own tiles. In a copy also all tiles of the network, and those of them that it does not use.
   std::size_t tile_bytes_ = 0, network_bytes_ = 0, replaced_bytes_ = 0;
+  double copied_numbers_ = 0, copied_bits_ = 0;  // in the copy's own tiles, as files hold them
 };
 
 }  // namespace foretoken::model
