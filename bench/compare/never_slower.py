@@ -79,6 +79,13 @@ def cases(a):
                     for what, flags in [("auto, T=1", ["--temp", "1"]), ("T=0", ["--spec-type", "self,ngram", "--temp", "0"]),
                                         *((f"{rate} accepted", ["--spec-type", "self,ngram", "--temp", "0", "--synthetic-acceptance-rate", rate])
                                           for rate in ("0.1", "0.3"))]]
+    # Small models lie in the caches, where a copy of fewer bits is hardly faster. Nobody gets one there unasked.
+    adversarial += [(f"own copy, {name}, T={t}", [*flags, *methods, *n, "--temp", t], PROSE)
+                    for name, flags, methods in [("bundled", ["-m", target], ["--spec-type", "self,ngram"]),
+                                                 ("bundled pair", ["-m", target, "-md", draft], ["--spec-type", "standalone,self"]),
+                                                 ("tiny1m", ["-m", tiny], ["--spec-type", "self,ngram"]),
+                                                 ("stories260K", ["-m", story], ["--spec-type", "self,ngram"])]
+                    for t in ("0", "1")]
     # Where a share of the drafts is accepted at random, a pass of a mixture costs more by each draft.
     mixtures = [("Q4_0", inside("qwen3moe-Q4_0.gguf")), ("MXFP4", inside("gpt-oss-MXFP4.gguf"))]
     drafted = ["-md", inside("d18m-Q8_0.gguf")]
