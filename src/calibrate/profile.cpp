@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "base/files/text_file.h"
-#include "base/json_record.h"
+#include "base/json/json_reader.h"
+#include "base/json/json_record.h"
 #include "base/machine/cpus.h"
 #include "foretoken/drafts.h"
 #include "loader/file_content.h"
@@ -124,11 +125,11 @@ Result<Profile> Profile::Load(const std::string& path) {
 
 Result<Profile> Profile::Parse(const std::string& text) {
   if (text.size() > kMostBytes) return Bad("profile", "it is too long");
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) return Bad("profile", "this is not JSON");
-  if (!json.contains("foretoken_profile")) return Bad("profile", "this is none");
+  const auto json = ReadJson(text);
+  if (!json) return Bad("profile", "this is not JSON");
+  if (!json->contains("foretoken_profile")) return Bad("profile", "this is none");
   Profile profile;
-  if (const auto error = ReadRecord(json, profile, kProfileFields))
+  if (const auto error = ReadRecord(*json, profile, kProfileFields))
     return Bad(error->where.empty() ? "profile" : error->where, "it " + error->why);
   FORETOKEN_CHECK_OK(CheckGrid(profile.passes));
   FORETOKEN_CHECK_OK(CheckDrafts(profile.drafts));
@@ -136,9 +137,7 @@ Result<Profile> Profile::Parse(const std::string& text) {
 }
 
 std::string Profile::ToText() const {
-  return WriteRecord(*this, kProfileFields)
-             .dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
-         "\n";
+  return WriteRecord(*this, kProfileFields).dump({.indent = 1}) + "\n";
 }
 
 Status Profile::Save(const std::string& path) const {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/control_text.h"
-#include "base/quoted_json.h"
+#include "base/json/json.h"
 #include "grammar/schema/json_tree.h"
 
 namespace foretoken::calls {

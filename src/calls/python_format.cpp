@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/quoted_json.h"
+#include "base/json/json.h"
 #include "base/utf8.h"
 #include "calls/answer_grammar.h"
 #include "calls/argument_reader.h"

@@ -118,8 +118,7 @@ TEST(FileGrowth, TokenizersOfFolders) {
         << R"(}},"added_tokens":[)" << added << "]}";
     return [folder] {
       Metadata metadata;
-      const auto read =
-          huggingface::ReadTokenizer(folder, huggingface::Json::object(), 4, metadata);
+      const auto read = huggingface::ReadTokenizer(folder, Json::object(), 4, metadata);
       EXPECT_TRUE(read) << (read ? "" : read.error().message);
     };
   });

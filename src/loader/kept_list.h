@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_record.h"
+#include "base/json/json_record.h"
 
 namespace foretoken::loader {
 
@@ -34,16 +34,15 @@ class KeptList {
   // it is.
   template <typename Entry, typename Describe>
   void Write(const std::vector<Entry>& entries, const Describe& describe) const {
-    auto list = RecordReader::Json::array();
+    auto list = Json::array();
     for (const Entry& entry : entries)
-      if (list.size() < form_.most_entries)
-        list.push_back(RecordReader::Json(WriteRecord(entry, describe)));
+      if (list.size() < form_.most_entries) list.push_back(WriteRecord(entry, describe));
     WriteList(std::move(list));
   }
 
  private:
-  RecordReader::Json List() const;  // an empty one where there is none
-  void WriteList(RecordReader::Json list) const;
+  Json List() const;  // an empty one where there is none
+  void WriteList(Json list) const;
 
   std::string folder_;
   Form form_;

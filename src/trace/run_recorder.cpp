@@ -17,7 +17,7 @@
 
 #include "base/check.h"
 #include "base/files/input_file.h"
-#include "base/quoted_json.h"
+#include "base/json/json.h"
 #include "foretoken/result.h"
 #include "text/tokenizer/utf8_stream.h"
 #include "trace/trace_fields.h"

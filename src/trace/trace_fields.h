@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trace/trace_fields.h: the fields of the lines of a trace that are read (base/json_record.h) and written by
+// trace/trace_fields.h: the fields of the lines of a trace that are read (base/json/json_record.h) and written by
 // one description.
 #pragma once
 

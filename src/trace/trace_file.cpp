@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "base/files/text_file.h"
-#include "base/json_record.h"
+#include "base/json/json_reader.h"
+#include "base/json/json_record.h"
 #include "foretoken/drafts.h"
 #include "foretoken/tools/replay.h"
 #include "trace/trace_fields.h"
@@ -41,7 +42,7 @@ void OneOf(RecordReader& fields, const char* name, std::span<const char* const> 
 class TraceReader {
  public:
   // What is wrong with the line; "" if nothing is.
-  std::string Take(const nlohmann::json& object) {
+  std::string Take(const Json& object) {
     std::optional<RecordError> error;
     RecordReader fields(object, "", error);
     std::string why;
@@ -183,9 +184,9 @@ Result<RunTrace> ParseTrace(std::string_view text, const std::string& name) {
   for (; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) return bad(line + 1, "the file is cut off here");
-    const auto object = nlohmann::json::parse(text.substr(0, end), nullptr, false);
-    if (!object.is_object()) return bad(line + 1, "this is not a JSON object");
-    if (const std::string why = reader.Take(object); !why.empty()) return bad(line + 1, why);
+    const auto object = ReadJson(text.substr(0, end));
+    if (!object || !object->is_object()) return bad(line + 1, "this is not a JSON object");
+    if (const std::string why = reader.Take(*object); !why.empty()) return bad(line + 1, why);
     text.remove_prefix(end + 1);
   }
   if (line == 0) return bad(1, "the file is empty");

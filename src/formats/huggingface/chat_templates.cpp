@@ -17,7 +17,7 @@ Status ReadField(const JsonFields& fields, Metadata& metadata) {
   const Json* value = fields.Find("chat_template");
   if (value == nullptr) return {};
   if (value->is_string()) {
-    metadata.Set(std::string(kKey), value->get<std::string>());
+    metadata.Set(std::string(kKey), value->text());
     return {};
   }
   if (!value->is_array()) return fields.Bad("chat_template", "it is neither a string nor a list");

@@ -4,32 +4,30 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/json/json_reader.h"
 #include "foretoken/result.h"
 
 namespace foretoken::formats::huggingface {
 
-using Json = nlohmann::json;
-
 inline constexpr std::string_view kFetchAgain = "the file is damaged, fetch it again";
 
-struct JsonLimits {
+struct ObjectLimits {
   std::size_t most_bytes = std::size_t{256} << 20;
-  int most_depth = 64;         // of objects and lists in each other
-  bool distinct_names = true;  // in the outermost object, where a name given twice is an error
+  std::size_t most_depth = 64;  // of objects and lists in each other
 };
 
 // An object. `place` begins the messages. Errors: kInvalidFile (not JSON in UTF-8, not an object,
-// nested too deeply, a name given twice).
+// nested too deeply, a name given twice in the
+// outermost object).
 [[nodiscard]] Result<Json> ParseObject(std::string_view text, const std::string& place,
-                                       const JsonLimits& limits = {});
+                                       const ObjectLimits& limits = {});
 
 // An object of a file; null if there is no such file. Errors: also kInvalidFile (too large), kIo.
-[[nodiscard]] Result<Json> ReadObject(const std::string& path, const JsonLimits& limits = {});
+[[nodiscard]] Result<Json> ReadObject(const std::string& path, const ObjectLimits& limits = {});
 
 // Reads the fields of an object. A value of another kind is an error that names file and field.
 class JsonFields {

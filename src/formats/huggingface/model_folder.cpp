@@ -34,7 +34,7 @@ class ModelFolder final : public MappedCheckpoint {
                   fmt::format("{}: missing; fetch it into the folder, it says what network the "
                               "weights are of",
                               config_path));
-    config_hash_ = HashOf(config.dump());
+    config_hash_ = HashOf(config.dump({.sorted = true}));
     FORETOKEN_TRY(const Configuration configuration,
                   ReadConfiguration(config, config_path, metadata_));
     SetName();

@@ -63,17 +63,16 @@ constexpr Row kRows[] = {
 std::vector<const Json*> PartsOf(const Json* object, std::string_view list) {
   std::vector<const Json*> parts;
   if (object == nullptr) return parts;
-  const auto at = object->find(list);
-  if (at == object->end() || !at->is_array()) return {object};
-  for (const Json& part : *at) parts.push_back(&part);
+  const Json& all = object->at(list);
+  if (!all.is_array()) return {object};
+  for (const Json& part : all) parts.push_back(&part);
   return parts;
 }
 
 // "" if there is no such field or it is not a string.
 std::string StringOf(const Json& part, const char* name) {
-  if (!part.is_object()) return {};
-  const auto at = part.find(name);
-  return at == part.end() || !at->is_string() ? std::string() : at->get<std::string>();
+  const Json& value = part.at(name);
+  return value.is_string() ? value.text() : std::string();
 }
 
 std::string TypeOf(const Json& part) {
@@ -81,8 +80,8 @@ std::string TypeOf(const Json& part) {
 }
 
 bool FlagOf(const Json& part, const char* name, bool fallback) {
-  const auto at = part.find(name);
-  return at == part.end() || !at->is_boolean() ? fallback : at->get<bool>();
+  const Json& value = part.at(name);
+  return value.is_boolean() ? value.boolean() : fallback;
 }
 
 // "split:EXPRESSION", "digit", "words"; nullopt for a part that no row has.
@@ -90,15 +89,12 @@ std::optional<std::string> Describe(const Json& part) {
   const std::string type = TypeOf(part);
   if (type == "Digits" && FlagOf(part, "individual_digits", false)) return "digit";
   if (type != "Split") return std::nullopt;
-  const auto pattern = part.find("pattern");
-  const auto behavior = part.find("behavior");
-  if (pattern == part.end() || behavior == part.end() || !pattern->is_object()) return std::nullopt;
-  const auto expression = pattern->find("Regex");
-  if (expression == pattern->end() || !expression->is_string()) return std::nullopt;
+  const Json& expression = part.at("pattern").at("Regex");
+  if (!expression.is_string()) return std::nullopt;
   // Words are the matches; what lies between them is a word too, or there is none.
   const bool inverted = FlagOf(part, "invert", false);
-  if (*behavior != (inverted ? "Removed" : "Isolated")) return std::nullopt;
-  return "split:" + expression->get<std::string>();
+  if (part.at("behavior") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
+  return "split:" + expression.text();
 }
 
 Result<std::string> NameOf(const JsonFields& file, const std::vector<const Json*>& parts,
@@ -118,7 +114,7 @@ Result<std::string> NameOf(const JsonFields& file, const std::vector<const Json*
       described = "words";
     }
     if (!described) {
-      published += part->is_object() ? part->dump() : "?";
+      published += part->is_object() ? part->dump({.sorted = true}) : "?";
       return unknown();
     }
     published += (published.empty() ? "" : "/") + *described;
@@ -143,9 +139,7 @@ Result<PreTokenizer> ReadPreTokenizer(const JsonFields& file, bool ignores_merge
   }
   for (const Json* part : parts) {
     const std::string type = TypeOf(*part);
-    const auto pattern = part->is_object() ? part->find("pattern") : part->end();
-    const bool between_spaces =
-        type == "Split" && pattern != part->end() && *pattern == Json::object({{"String", " "}});
+    const bool between_spaces = type == "Split" && part->at("pattern") == Json{{"String", " "}};
     if (type == "Metaspace") {
       const std::string scheme = StringOf(*part, "prepend_scheme");
       if (scheme == "never") continue;

@@ -36,7 +36,7 @@ class Parser {
 
   Result<std::vector<SafeTensor>> Parse() {
     FORETOKEN_TRY(const Json header, ReadHeader());
-    for (const auto& [name, value] : header.items()) {
+    for (const auto& [name, value] : header.members()) {
       if (name == "__metadata__") continue;
       auto tensor = ReadTensor(name, value);
       if (!tensor) return Fail(std::move(tensor).error());
@@ -105,9 +105,10 @@ class Parser {
     if (list == nullptr) return fields.Bad(name, "it is missing");
     std::vector<std::uint64_t> numbers;
     for (const Json& value : *list) {
-      if (!value.is_number_unsigned())
+      const auto number = value.natural();
+      if (!number)
         return fields.Bad(name, "it holds something that is not a whole number from 0 on");
-      numbers.push_back(value.get<std::uint64_t>());
+      numbers.push_back(*number);
     }
     return numbers;
   }

@@ -17,7 +17,7 @@ namespace foretoken::formats::huggingface {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
+constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24;
 constexpr std::int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5,
                        kByte = 6;  // of tokenizer.ggml.token_type
 constexpr std::string_view kTokenizerAdvice =
@@ -32,12 +32,8 @@ bool IsByteText(std::string_view text) {
 
 // A token's text, which is given alone or in an object.
 std::optional<std::string> TokenText(const Json* value) {
-  if (value != nullptr && value->is_object()) {
-    const auto content = value->find("content");
-    value = content == value->end() ? nullptr : &*content;
-  }
-  return value == nullptr || !value->is_string() ? std::nullopt
-                                                 : std::optional(value->get<std::string>());
+  if (value != nullptr && value->is_object()) value = value->find("content");
+  return value == nullptr || !value->is_string() ? std::nullopt : std::optional(value->text());
 }
 
 class TokenizerReader {
@@ -83,8 +79,9 @@ class TokenizerReader {
     FORETOKEN_TRY(const Json* vocab, model.NeedObject("vocab"));
     FORETOKEN_TRY(const Json* added, file.List("added_tokens"));
     const std::size_t n_entries = vocab->size() + (added == nullptr ? 0 : added->size());
-    most_ids_ = std::min(kMostTokens, least + static_cast<std::int64_t>(n_entries));
-    for (const auto& [text, id] : vocab->items()) {
+    most_ids_ = std::min(static_cast<std::int64_t>(kMostTokens),
+                         least + static_cast<std::int64_t>(n_entries));
+    for (const auto& [text, id] : vocab->members()) {
       const bool byte = byte_fallback_ && IsByteText(text);
       FORETOKEN_CHECK_OK(Place(model, "vocab", text, id, byte ? kByte : kNormal));
     }
@@ -110,11 +107,11 @@ class TokenizerReader {
 
   Status Place(const JsonFields& fields, std::string_view name, const std::string& text,
                const Json& id, std::int64_t type) {
-    if (!id.is_number_unsigned() ||
-        id.get<std::uint64_t>() >= static_cast<std::uint64_t>(most_ids_))
+    const auto number = id.natural();
+    if (!number || *number >= static_cast<std::uint64_t>(most_ids_))
       return fields.Bad(
           name, fmt::format("the id of {} is no whole number below {}", Shown(text), most_ids_));
-    const auto at = static_cast<std::size_t>(id.get<std::uint64_t>());
+    const auto at = static_cast<std::size_t>(*number);
     if (at >= texts_.size()) texts_.resize(at + 1), types_.resize(at + 1, 0);
     const bool added = type == kControl || type == kUserDefined;
     if (types_[at] != 0 && !added)
@@ -164,10 +161,10 @@ class TokenizerReader {
     merges.reserve(list->size());
     for (const Json& merge : *list) {
       if (merge.is_string())
-        merges.push_back(merge.get<std::string>());
+        merges.push_back(merge.text());
       else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                merge[1].is_string())
-        merges.push_back(merge[0].get<std::string>() + ' ' + merge[1].get<std::string>());
+        merges.push_back(merge[0].text() + ' ' + merge[1].text());
       else
         return model.Bad("merges", "it holds something that is not a pair of strings");
     }
@@ -229,8 +226,8 @@ class TokenizerReader {
       }
       const Json* id = config.Find(name + "_token_id");
       if (id != nullptr && id->is_array() && !id->empty()) id = &(*id)[0];
-      if (id != nullptr && id->is_number_unsigned() && id->get<std::uint64_t>() < kMostTokens)
-        special[name] = id->get<std::int64_t>();
+      const auto number = id != nullptr ? id->natural() : std::nullopt;
+      if (number && *number < kMostTokens) special[name] = static_cast<std::int64_t>(*number);
     }
     const auto [first, last] = AroundText(file);
     if (!special.contains("bos") && ids_.contains(first)) special["bos"] = ids_.at(first);
@@ -248,20 +245,17 @@ class TokenizerReader {
   // The tokens that the post-processor puts before and behind a text; "" for none.
   static std::pair<std::string, std::string> AroundText(const JsonFields& file) {
     const Json* object = file.Find("post_processor");
-    if (object == nullptr || !object->is_object()) return {};
+    if (object == nullptr) return {};
     const Json* found = object;
-    if (const auto list = object->find("processors"); list != object->end() && list->is_array())
-      for (const Json& part : *list)
-        if (part.is_object() && part.contains("single")) found = &part;
-    const auto single = found->find("single");
-    if (single == found->end() || !single->is_array() || single->empty()) return {};
+    for (const Json& part : object->at("processors"))
+      if (part.contains("single")) found = &part;
+    const Json& single = found->at("single");
+    if (!single.is_array() || single.empty()) return {};
     const auto text_of = [](const Json& part) {
-      const auto token = part.is_object() ? part.find("SpecialToken") : part.end();
-      if (token == part.end() || !token->is_object()) return std::string();
-      const auto id = token->find("id");
-      return id != token->end() && id->is_string() ? id->get<std::string>() : std::string();
+      const Json& id = part.at("SpecialToken").at("id");
+      return id.is_string() ? id.text() : std::string();
     };
-    return {text_of(single->front()), text_of(single->back())};
+    return {text_of(single.front()), text_of(single.back())};
   }
 
   // Tokens beside EOS that end a text: GGUF has keys for two.
@@ -275,8 +269,9 @@ class TokenizerReader {
       if (value == nullptr) continue;
       const Json one = Json::array({*value});
       for (const Json& id : value->is_array() ? *value : one) {
-        if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= kMostTokens) continue;
-        const auto token = id.get<std::int64_t>();
+        const auto number = id.natural();
+        if (!number || *number >= kMostTokens) continue;
+        const auto token = static_cast<std::int64_t>(*number);
         if (eos < 0) Set("eos_token_id", eos = token);
         const bool known = token == eos || metadata_.Int("tokenizer.ggml.eot_token_id") == token;
         if (!known && n < std::size(keys)) Set(keys[n++], token);

@@ -58,13 +58,12 @@ Result<WeightFiles> FindWeightFiles(const std::string& folder) {
   FORETOKEN_TRY(const Json* map, fields.NeedObject("weight_map"));
   WeightFiles files;
   std::set<std::string> names;
-  for (const auto& [tensor, value] : map->items()) {
-    const auto* name = value.get_ptr<const std::string*>();
-    if (name == nullptr || !IsPlainName(*name))
+  for (const auto& [tensor, value] : map->members()) {
+    if (!value.is_string() || !IsPlainName(value.text()))
       return fields.Bad("weight_map",
                         fmt::format("the file of {} is not a file of this folder", Shown(tensor)));
-    names.insert(*name);
-    files.path_of[tensor] = fmt::format("{}/{}", folder, *name);
+    names.insert(value.text());
+    files.path_of[tensor] = fmt::format("{}/{}", folder, value.text());
   }
   if (names.empty()) return fields.Bad("weight_map", "it names no file");
   for (const std::string& name : names) {

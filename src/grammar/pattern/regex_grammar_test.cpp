@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/quoted_json.h"
+#include "base/json/json.h"
 #include "foretoken/structured_output.h"
 #include "grammar/pattern/regex.h"
 #include "grammar/schema/grammar_testing.h"

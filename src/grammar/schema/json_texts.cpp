@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/quoted_json.h"
+#include "base/json/json.h"
 #include "grammar/pattern/number_range.h"
 #include "grammar/pattern/regex.h"
 

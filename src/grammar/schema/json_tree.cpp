@@ -5,90 +5,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
 
-#include "base/quoted_json.h"
+#include "base/json/json_reader.h"
 #include "base/seeded_hash.h"
 #include "base/work_count.h"
 
 namespace foretoken::grammar {
-
-// Handles the events of nlohmann's reader, which does not recurse.
-class JsonTreeBuilder {
- public:
-  using Kind = JsonNode::Kind;
-
-  bool null() { return Leaf(Kind::kNull, "null"); }
-  bool boolean(bool value) { return Leaf(Kind::kBoolean, value ? "true" : "false"); }
-  bool number_integer(std::int64_t value) { return Leaf(Kind::kInteger, std::to_string(value)); }
-  bool number_unsigned(std::uint64_t value) { return Leaf(Kind::kInteger, std::to_string(value)); }
-  bool number_float(double, const std::string& written) { return Leaf(Kind::kNumber, written); }
-  bool string(std::string& value) { return Leaf(Kind::kString, std::move(value)); }
-  bool binary(nlohmann::json::binary_t&) { return false; }
-  bool start_object(std::size_t) { return Open(Kind::kObject); }
-  bool start_array(std::size_t) { return Open(Kind::kArray); }
-  bool key(std::string& name) {
-    CountWork();
-    tree_.nodes_[static_cast<std::size_t>(open_.back())].keys.push_back(std::move(name));
-    return true;
-  }
-  bool end_object() {
-    JsonNode& object = tree_.nodes_[static_cast<std::size_t>(open_.back())];
-    object.by_key.resize(object.keys.size());
-    std::iota(object.by_key.begin(), object.by_key.end(), 0);
-    const auto key_of = [&object](int i) -> const std::string& {
-      return object.keys[static_cast<std::size_t>(i)];
-    };
-    std::sort(object.by_key.begin(), object.by_key.end(),
-              [&](int a, int b) { return key_of(a) < key_of(b); });
-    const auto twice = std::adjacent_find(object.by_key.begin(), object.by_key.end(),
-                                          [&](int a, int b) { return key_of(a) == key_of(b); });
-    if (twice != object.by_key.end())
-      return Stop(fmt::format("{}: {} is given twice; keep one", tree_.Place(open_.back()),
-                              ShownText(key_of(*twice))));
-    open_.pop_back();
-    return true;
-  }
-  bool end_array() { return open_.pop_back(), true; }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
-    return Stop(fmt::format("byte {}: it is not valid JSON in UTF-8; correct it", position));
-  }
-
-  JsonTree Take() { return std::move(tree_); }
-  const Error& problem() const { return problem_; }
-
- private:
-  bool Stop(std::string why, ErrorCode code = ErrorCode::kInvalidArgument) {
-    if (problem_.message.empty()) problem_ = {code, std::move(why)};
-    return false;
-  }
-
-  bool Leaf(Kind kind, std::string text) {
-    CountWork();
-    const auto node = static_cast<int>(tree_.nodes_.size());
-    const int parent = open_.empty() ? -1 : open_.back();
-    tree_.nodes_.push_back({.kind = kind, .text = std::move(text), .parent = parent});
-    if (parent >= 0) tree_.nodes_[static_cast<std::size_t>(parent)].children.push_back(node);
-    return true;
-  }
-
-  bool Open(Kind kind) {
-    if (open_.size() >= JsonTree::kMaxDepth)
-      return Stop(fmt::format("it is nested deeper than {}; use $defs and $ref, or flatten it",
-                              JsonTree::kMaxDepth),
-                  ErrorCode::kTooLarge);
-    Leaf(kind, {});
-    open_.push_back(static_cast<int>(tree_.nodes_.size()) - 1);
-    return true;
-  }
-
-  JsonTree tree_;
-  std::vector<int> open_;
-  Error problem_;
-};
 
 namespace {
 
@@ -128,21 +53,86 @@ std::string Unescaped(std::string_view step) {
   return key;
 }
 
+// The pointer to a value, by the names and numbers that lead to it.
+std::string PlaceOf(const std::vector<std::string>& steps) {
+  std::string place;
+  for (const std::string& step : steps) {
+    place += '/';
+    for (const char c : Plain(step, kShownBytes))
+      place += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  }
+  if (place.size() > kShownPlaceBytes)
+    place = "/..." + place.substr(place.size() - kShownPlaceBytes);
+  return "#" + place;
+}
+
+tl::unexpected<Error> NotRead(const JsonError& error) {
+  if (error.kind == JsonError::Kind::kDepth)
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("it is nested deeper than {}; use $defs and $ref, or flatten it",
+                            JsonTree::kMaxDepth));
+  if (error.kind == JsonError::Kind::kTwice)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: {} is given twice; keep one", PlaceOf(error.path), ShownText(error.name)));
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("byte {}: it is not valid JSON in UTF-8; correct it", error.byte));
+}
+
+JsonNode::Kind KindOf(const Json& json) {
+  using Kind = JsonNode::Kind;
+  return json.is_null()      ? Kind::kNull
+         : json.is_boolean() ? Kind::kBoolean
+         : json.is_integer() ? Kind::kInteger
+         : json.is_number()  ? Kind::kNumber
+         : json.is_string()  ? Kind::kString
+         : json.is_array()   ? Kind::kArray
+                             : Kind::kObject;
+}
+
+std::string TextOf(const Json& json) {
+  if (json.is_structured()) return {};
+  if (json.is_string()) return json.text();
+  return json.kind() == Json::Kind::kNumber ? json.written() : json.dump();
+}
+
 }  // namespace
 
 Result<JsonTree> JsonTree::Parse(std::string_view text) {
   if (text.size() > kMaxBytes)
     return Fail(ErrorCode::kTooLarge, fmt::format("{} bytes are more than {}; give a shorter one",
                                                   text.size(), kMaxBytes));
-  // The library would take a zero byte for the end.
   if (text.find('\0') != text.npos)
     return Fail(ErrorCode::kInvalidArgument, "there is a NUL byte in it; take it out");
-  JsonTreeBuilder builder;
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
-    return Fail(builder.problem());
-  JsonTree tree = builder.Take();
+  const auto json = ReadJson(
+      text, {.most_depth = kMaxDepth, .distinct = JsonLimits::Distinct::kAll, .keeps_text = true});
+  if (!json) return NotRead(json.error());
+  JsonTree tree;
+  tree.Add(*json, -1);
   tree.NumberValues();
   return tree;
+}
+
+void JsonTree::Add(const Json& json, int parent) {
+  CountWork();
+  const auto node = nodes_.size();
+  nodes_.push_back({.kind = KindOf(json), .text = TextOf(json), .parent = parent});
+  const auto add = [&](const Json& child) {
+    nodes_[node].children.push_back(static_cast<int>(nodes_.size()));
+    Add(child, static_cast<int>(node));
+  };
+  for (const Json& element : json) add(element);
+  for (const auto& [name, value] : json.members()) {
+    nodes_[node].keys.push_back(name);
+    add(value);
+  }
+  std::vector<int>& by_key = nodes_[node].by_key;
+  const std::vector<std::string>& keys = nodes_[node].keys;
+  by_key.resize(keys.size());
+  std::iota(by_key.begin(), by_key.end(), 0);
+  std::sort(by_key.begin(), by_key.end(), [&keys](int a, int b) {
+    return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
+  });
 }
 
 // Children are behind their parents.
@@ -193,20 +183,15 @@ int JsonTree::Resolve(std::string_view pointer) const {
 }
 
 std::string JsonTree::Place(int node) const {
-  std::string place;
+  std::vector<std::string> steps;
   for (int parent; (parent = (*this)[node].parent) >= 0; node = parent) {
     const JsonNode& above = (*this)[parent];
     const auto at = static_cast<std::size_t>(
         std::find(above.children.begin(), above.children.end(), node) - above.children.begin());
-    std::string step = above.kind == JsonNode::Kind::kArray ? std::to_string(at)
-                                                            : Plain(above.keys[at], kShownBytes);
-    std::string escaped = "/";
-    for (const char c : step) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-    place.insert(0, escaped);
+    steps.push_back(above.keys.empty() ? std::to_string(at) : above.keys[at]);
   }
-  if (place.size() > kShownPlaceBytes)
-    place = "/..." + place.substr(place.size() - kShownPlaceBytes);
-  return "#" + place;
+  std::reverse(steps.begin(), steps.end());
+  return PlaceOf(steps);
 }
 
 std::string JsonTree::Compact(int node) const {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json/json.h"
 #include "foretoken/result.h"
 
 namespace foretoken::grammar {
@@ -26,7 +27,7 @@ struct JsonNode {
 class JsonTree {
  public:
   static constexpr int kRoot = 0;
-  static constexpr int kMaxDepth = 64;
+  static constexpr std::size_t kMaxDepth = 64;
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
   // Errors: not JSON in UTF-8, a key that an object has twice, too long or too deep. They begin
@@ -44,7 +45,7 @@ class JsonTree {
   std::string Compact(int node) const;
 
  private:
-  friend class JsonTreeBuilder;
+  void Add(const Json& json, int parent);
   void NumberValues();
 
   std::vector<JsonNode> nodes_;

@@ -69,11 +69,14 @@ class Budget {
   // Asked before an operation makes `count` things of `bytes` bytes, which may be far more than it
   // was given. Error: kTooLarge; the bound is then exceeded.
   [[nodiscard]] Status Admit(std::size_t count, std::size_t bytes = 1) {
-    const std::int64_t left = static_cast<std::int64_t>(limits_.memory_bytes) - bytes_;
-    const std::size_t most = left < 0 ? 0 : static_cast<std::size_t>(left);
-    if (bytes != 0 && count > most / bytes) Exceed(Bound::kMemory);
+    if (bytes != 0 && count > memory_left() / bytes) Exceed(Bound::kMemory);
     Spend(count);
     return status();
+  }
+
+  std::size_t memory_left() const noexcept {
+    const std::int64_t left = static_cast<std::int64_t>(limits_.memory_bytes) - bytes_;
+    return left < 0 ? 0 : static_cast<std::size_t>(left);
   }
 
   // For tests.

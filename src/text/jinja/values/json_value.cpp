@@ -1,107 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads JSON into values.
+// Makes values of JSON.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json/json_reader.h"
 #include "text/jinja/values/json_text.h"
 
 namespace foretoken::text::jinja {
 namespace {
 
 constexpr std::size_t kMostDepth = 90;
+constexpr std::size_t kMemoryPart = 4;  // of what is left, for the text as JSON beside its values
 
-// Receives the parts of a JSON text in order. A function that returns false ends the reading.
-class Builder final : public nlohmann::json_sax<nlohmann::json> {
- public:
-  Builder(Budget& budget, bool from_input) : budget_(budget), from_input_(from_input) {}
+tl::unexpected<Error> NotRead(Budget& budget, const JsonError& error) {
+  if (error.kind == JsonError::Kind::kMemory)
+    FORETOKEN_CHECK_OK(budget.Admit(budget.memory_left() + 1));
+  const bool deep = error.kind == JsonError::Kind::kDepth;
+  return InvalidArgument(
+      deep ? fmt::format("lists and objects are more than {} inside each other; give JSON",
+                         kMostDepth)
+           : fmt::format("it is not JSON (at byte {}); give JSON", error.byte));
+}
 
-  bool null() override { return Add(Value(None{})); }
-  bool boolean(bool value) override { return Add(Value(value)); }
-  bool number_integer(std::int64_t value) override { return Add(Value(value)); }
-  bool number_unsigned(std::uint64_t value) override {
-    if (value > INT64_MAX) return Refuse("an integer is beyond 64 bits");
-    return Add(Value(static_cast<std::int64_t>(value)));
-  }
-  bool number_float(double value, const std::string& written) override {
-    if (written.find_first_of(".eE") == std::string::npos)
-      return Refuse("an integer is beyond 64 bits");
-    return Add(Value(value));
-  }
-  bool string(std::string& value) override { return Add(TextValue(budget_, value, from_input_)); }
-  bool binary(nlohmann::json::binary_t& /*value*/) override { return false; }
-  bool start_object(std::size_t /*size*/) override { return Open(true); }
-  bool key(std::string& value) override {
-    open_.back().key = TextValue(budget_, value, from_input_);
-    return true;
-  }
-  bool end_object() override {
-    Value made = open_.back().members.Take();
-    open_.pop_back();
-    return Add(std::move(made));
-  }
-  bool start_array(std::size_t /*size*/) override { return Open(false); }
-  bool end_array() override {
-    Value made = ListValue(budget_, std::move(open_.back().items));
-    open_.pop_back();
-    return Add(std::move(made));
-  }
-  bool parse_error(std::size_t position, const std::string& /*token*/,
-                   const nlohmann::json::exception& /*error*/) override {
-    return Refuse(fmt::format("it is not JSON (at byte {})", position));
-  }
+// Nothing: it has an integer that is beyond 64 bits.
+std::optional<Value> NumberOf(const Json& json) {
+  if (const auto integer = json.integer()) return Value(*integer);
+  const bool whole = json.source().find_first_of(".eE") == std::string_view::npos;
+  return whole ? std::nullopt : std::optional(Value(json.number()));
+}
 
-  Result<Value> Take() {
-    FORETOKEN_CHECK_OK(budget_.status());
-    if (!why_.empty()) return Fail(ErrorCode::kInvalidArgument, why_ + "; give JSON");
-    return std::move(root_);
+Result<Value> ValueOf(Budget& budget, const Json& json, bool from_input) {
+  if (json.is_null()) return Value(None{});
+  if (json.is_boolean()) return Value(json.boolean());
+  if (json.is_string()) return TextValue(budget, json.text(), from_input);
+  if (json.is_number()) {
+    if (auto number = NumberOf(json)) return *std::move(number);
+    return InvalidArgument("an integer is beyond 64 bits; give JSON");
   }
-
- private:
-  struct Container {
-    bool object;
-    DictionaryBuilder members;
-    Values items = {};
-    Value key = {};
-  };
-
-  bool Refuse(std::string why) {
-    if (why_.empty()) why_ = std::move(why);
-    return false;
+  if (json.is_array()) {
+    Values items;
+    for (const Json& element : json) {
+      FORETOKEN_TRY(Value item, ValueOf(budget, element, from_input));
+      items.push_back(std::move(item));
+    }
+    return ListValue(budget, std::move(items));
   }
-
-  bool Open(bool object) {
-    if (open_.size() == kMostDepth)
-      return Refuse(
-          fmt::format("lists and objects are more than {} inside each other", kMostDepth));
-    open_.push_back({.object = object, .members = DictionaryBuilder(budget_)});
-    return true;
+  DictionaryBuilder members(budget);
+  for (const auto& [name, member] : json.members()) {
+    FORETOKEN_TRY(Value value, ValueOf(budget, member, from_input));
+    members.Set(TextValue(budget, name, from_input), std::move(value));
   }
-
-  bool Add(Value value) {
-    if (open_.empty())
-      root_ = std::move(value);
-    else if (open_.back().object)
-      open_.back().members.Set(std::move(open_.back().key), std::move(value));
-    else
-      open_.back().items.push_back(std::move(value));
-    return !budget_.over();
-  }
-
-  Budget& budget_;
-  bool from_input_;
-  List<Container> open_;
-  Value root_;
-  std::string why_;
-};
+  return members.Take();
+}
 
 }  // namespace
 
 Result<Value> FromJson(Budget& budget, std::string_view json, bool from_input) {
-  return WithinMemory(budget, [&] {
-    Builder builder(budget, from_input);
-    nlohmann::json::sax_parse(json, &builder);
-    return builder.Take();
+  return WithinMemory(budget, [&]() -> Result<Value> {
+    const auto read = ReadJson(json, {.most_depth = kMostDepth,
+                                      .most_memory = budget.memory_left() / kMemoryPart,
+                                      .keeps_text = true});
+    if (!read) return NotRead(budget, read.error());
+    auto value = ValueOf(budget, *read, from_input);
+    FORETOKEN_CHECK_OK(budget.status());
+    return value;
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/json_record.h: records of JSON files that are read and written by one description, a function that
+// base/json/json_record.h: records of JSON files that are read and written by one description, a function that
 // shows each field to a visitor:
 //
 //   constexpr auto kPassFields = [](auto& fields, auto& pass) {
@@ -15,12 +15,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "base/json/json.h"
 
 namespace foretoken {
 
@@ -36,8 +37,6 @@ enum class RecordForm { kObject, kRow };
 // it.
 class RecordReader {
  public:
-  using Json = nlohmann::json;
-
   // `json` and `error` must outlive this.
   RecordReader(const Json& json, std::string where, std::optional<RecordError>& error,
                RecordForm form = RecordForm::kObject)
@@ -47,7 +46,7 @@ class RecordReader {
   }
 
   bool good() const { return !error_; }
-  bool Has(const char* name) const { return json_.is_object() && json_.contains(name); }
+  bool Has(const char* name) const { return json_.contains(name); }
 
   template <typename T>
   void Integer(const char* name, std::type_identity_t<T> low, std::type_identity_t<T> high,
@@ -58,9 +57,9 @@ class RecordReader {
     Value(name, low, high, out);
   }
   void Text(const char* name, std::size_t most, std::string& out) {
-    const Json* const json = Take(name, Json::value_t::string, "a string");
+    const Json* const json = Take(name, Json::Kind::kString, "a string");
     if (json == nullptr) return;
-    out = json->get<std::string>();
+    out = json->text();
     if (out.size() > most) Bad(name, "is longer than " + std::to_string(most) + " bytes");
   }
   // Absent where it is empty.
@@ -68,7 +67,8 @@ class RecordReader {
     if (Has(name)) Text(name, most, out);
   }
   void Flag(const char* name, bool& out) {
-    if (const Json* const json = Take(name, Json::value_t::boolean, "true or false")) out = *json;
+    if (const Json* const json = Take(name, Json::Kind::kBoolean, "true or false"))
+      out = json->boolean();
   }
   void Hash(const char* name, std::uint64_t& out) {
     std::string digits;
@@ -117,19 +117,18 @@ class RecordReader {
   const Json* Take(const char* name) {
     if (!good()) return nullptr;
     const bool is_row = json_.is_array() && taken_ < json_.size();
-    const auto found =
-        is_row ? json_.begin() + static_cast<std::ptrdiff_t>(taken_) : json_.find(name);
-    if (found == json_.end()) return Bad(name, "is not there"), nullptr;
+    const Json* const found = is_row ? &json_[taken_] : json_.find(name);
+    if (found == nullptr) return Bad(name, "is not there"), nullptr;
     ++taken_;
-    return &*found;
+    return found;
   }
-  const Json* Take(const char* name, Json::value_t kind, const char* words) {
+  const Json* Take(const char* name, Json::Kind kind, const char* words) {
     const Json* const json = Take(name);
-    if (json == nullptr || json->type() == kind) return json;
+    if (json == nullptr || json->kind() == kind) return json;
     return Bad(name, std::string("is not ") + words), nullptr;
   }
   const Json* TakeList(const char* name, std::size_t most) {
-    const Json* const json = Take(name, Json::value_t::array, "a list");
+    const Json* const json = Take(name, Json::Kind::kArray, "a list");
     if (json == nullptr || json->size() <= most) return json;
     return Bad(name, "has more than " + std::to_string(most) + " entries"), nullptr;
   }
@@ -142,21 +141,22 @@ class RecordReader {
   // False: it is of another kind, or out of range.
   template <typename T>
   static bool ReadValue(const Json& json, T low, T high, T& out) {
-    const auto is_in_range = [&](auto value) {
+    const auto take = [&](auto value) {
+      bool good = false;
       if constexpr (std::is_integral_v<T>)
-        return std::cmp_greater_equal(value, low) && std::cmp_less_equal(value, high);
+        good = std::cmp_greater_equal(value, low) && std::cmp_less_equal(value, high);
       else
-        return value >= low && value <= high;
+        good = value >= low && value <= high;
+      if (good) out = static_cast<T>(value);
+      return good;
     };
-    bool good = false;
-    if constexpr (!std::is_integral_v<T>)
-      good = json.is_number() && is_in_range(json.get<double>());
-    else if (json.is_number_unsigned())
-      good = is_in_range(json.get<std::uint64_t>());
-    else
-      good = json.is_number_integer() && is_in_range(json.get<std::int64_t>());
-    if (good) out = json.get<T>();
-    return good;
+    if constexpr (std::is_integral_v<T>) {
+      if (const auto value = json.natural()) return take(*value);
+      const auto value = json.integer();
+      return value && take(*value);
+    } else {
+      return json.is_number() && take(json.number());
+    }
   }
   template <typename T>
   static std::string Range(T low, T high) {
@@ -179,8 +179,6 @@ class RecordReader {
 // Writes what RecordReader reads.
 class RecordWriter {
  public:
-  using Json = nlohmann::ordered_json;
-
   explicit RecordWriter(RecordForm form = RecordForm::kObject)
       : json_(form == RecordForm::kObject ? Json::object() : Json::array()) {}
 
@@ -233,8 +231,7 @@ class RecordWriter {
 };
 
 // What is wrong with it; nothing if it was read.
-std::optional<RecordError> ReadRecord(const nlohmann::json& json, auto& record,
-                                      const auto& describe) {
+std::optional<RecordError> ReadRecord(const Json& json, auto& record, const auto& describe) {
   std::optional<RecordError> error;
   RecordReader fields(json, "", error);
   if (!error) describe(fields, record);
@@ -242,7 +239,7 @@ std::optional<RecordError> ReadRecord(const nlohmann::json& json, auto& record,
   return error;
 }
 
-nlohmann::ordered_json WriteRecord(const auto& record, const auto& describe) {
+Json WriteRecord(const auto& record, const auto& describe) {
   RecordWriter fields;
   describe(fields, record);
   return std::move(fields).Take();
