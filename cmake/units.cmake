@@ -30,17 +30,16 @@ function(foretoken_optimized target level)
   endif()
 endfunction()
 
-# Headers of libraries that nearly every file reads, compiled once for each of three sets. Off in the presets of the sanitizers, which
+# Headers of libraries that nearly every file reads, compiled once for each of two sets. Off in the presets of the sanitizers, which
 # so show that each file includes what it uses.
 option(FORETOKEN_PCH "Compile the headers of libraries once" OFF)
 set(foretoken_headers_std
   <algorithm> <array> <atomic> <chrono> <condition_variable> <cstring> <filesystem> <fstream> <functional> <map> <memory> <mutex>
   <optional> <set> <span> <sstream> <string> <string_view> <thread> <tl/expected.hpp> <unordered_map> <utility> <variant> <vector>
   <fmt/format.h> <fmt/ranges.h>)
-set(foretoken_headers_json ${foretoken_headers_std} <nlohmann/json.hpp>)
 set(foretoken_headers_tests ${foretoken_headers_std} <gtest/gtest.h>)
 
-# foretoken_precompiled(TARGET SET): std, json or tests. Programs are compiled as libraries are (-fPIC), as the kinds must agree.
+# foretoken_precompiled(TARGET SET): std or tests. Programs are compiled as libraries are (-fPIC), as the kinds must agree.
 function(foretoken_precompiled target set)
   if(NOT FORETOKEN_PCH)
     return()

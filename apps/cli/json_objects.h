@@ -2,19 +2,17 @@
 // cli/json_objects.h: what the --json of several verbs has.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "base/json/json_reader.h"
 #include "foretoken/engine.h"
 
 namespace foretoken::cli {
 
-using Json = nlohmann::ordered_json;
-
 // Bytes that are not UTF-8 become U+FFFD.
 inline std::string JsonText(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 inline std::string JsonLine(const Json& json) {
   return JsonText(json) + "\n";

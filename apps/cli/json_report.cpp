@@ -45,8 +45,7 @@ Json ConfigJson(const SpeculativeOptions& options) {
     const std::string text = key.print(options);
     const bool is_text =
         key.type == Type::kName || key.type == Type::kPath || key.type == Type::kText;
-    const Json value = is_text ? Json(text) : Json::parse(text, nullptr, false);
-    config[std::string(key.name)] = value.is_discarded() ? Json(text) : value;
+    config[key.name] = is_text ? Json(text) : ReadJson(text).value_or(Json(text));
   }
   return config;
 }

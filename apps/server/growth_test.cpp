@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/growth_testing.h"
-#include "server/api/json_member.h"
+#include "server/api/object_text.h"
 #include "server/api/openai_schema.h"
 #include "server/net/request_reader.h"
 

@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "settings/escaped_text.h"
 
 namespace foretoken::server {
@@ -21,8 +20,7 @@ bool Plain(char c) {
 // As a JSON string: no control characters, and U+FFFD for what is not UTF-8. Also escapes what JSON
 // allows but a terminal obeys.
 std::string Quoted(std::string_view text) {
-  using Json = nlohmann::json;
-  return settings::Escaped(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return settings::Escaped(Json(text).dump());
 }
 
 }  // namespace

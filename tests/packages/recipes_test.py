@@ -31,7 +31,6 @@ NAMES = {
     "libutf8proc-dev": (["utf8proc"], ["utf8proc"], ["utf8proc"], ["utf8proc"]),
     "libxxhash-dev": (["xxhash"], ["xxhash"], ["xxhash"], ["xxHash"]),
     "libyaml-cpp-dev": (["yaml-cpp"], ["yaml-cpp"], ["yaml-cpp"], ["yaml-cpp"]),
-    "nlohmann-json3-dev": (["nlohmann-json"], ["nlohmann-json"], ["nlohmann_json"], ["nlohmann_json"]),
     "prometheus-cpp-dev": (["prometheus-cpp"], ["prometheus-cpp"], ["prometheus-cpp"], ["prometheus-cpp"]),
 }
 TOOLS = {"g++", "cmake", "ninja-build", "pkg-config"}

@@ -15,8 +15,8 @@ tl::unexpected<Error> BadLine(const std::string& why) {
 }
 
 std::string Category(const Json& object) {
-  const auto category = object.find("category");
-  return category != object.end() && category->is_string() ? category->get<std::string>() : "";
+  const Json& category = object.at("category");
+  return category.is_string() ? category.text() : "";
 }
 
 void PutSpread(Json& object, const Spread& s) {
@@ -120,19 +120,19 @@ Json MachineJson(const Bench& bench) {
 }  // namespace
 
 Result<BenchPrompt> PromptOfLine(const std::string& line) {
-  const Json object = Json::parse(line, nullptr, false);
-  if (object.is_discarded()) return BadLine("this is not JSON");
-  if (!object.is_object()) return BadLine("this is not a JSON object");
-  const auto prompt = object.find("prompt"), turns = object.find("turns");
-  const bool of_turns = prompt == object.end();
-  if (of_turns && turns == object.end()) return BadLine("it has neither `prompt` nor `turns`");
+  const auto object = ReadJson(line);
+  if (!object) return BadLine("this is not JSON");
+  if (!object->is_object()) return BadLine("this is not a JSON object");
+  const Json *const prompt = object->find("prompt"), *const turns = object->find("turns");
+  const bool of_turns = prompt == nullptr;
+  if (of_turns && turns == nullptr) return BadLine("it has neither `prompt` nor `turns`");
   if (of_turns && (!turns->is_array() || turns->empty()))
     return BadLine("`turns` is not a list of strings with at least one");
   const Json& text = of_turns ? turns->front() : *prompt;
-  if (!text.is_string() || text.get_ref<const std::string&>().empty())
+  if (!text.is_string() || text.text().empty())
     return BadLine(
         fmt::format("`{}` is not a string, or an empty one", of_turns ? "turns" : "prompt"));
-  return BenchPrompt{text.get<std::string>(), Category(object), {}};
+  return BenchPrompt{text.text(), Category(*object), {}};
 }
 
 Json BenchRowJson(const BenchRow& row, int k) {
@@ -163,9 +163,9 @@ std::string BenchJson(const Bench& bench) {
       {"decode_gb_per_s", bench.weights_gb_per_s(bench.measured.target.front())},
       {"draft_us", ByRows(bench.measured.draft, context, 1)},
       {"prompt_tokens_per_second", bench.measured.prompt_tokens_per_second.median},
-      {"plain", row["plain"]},
-      {"speculative", row["speculative"]},
-      {"speedup", row["speedup"]},
+      {"plain", row.at("plain")},
+      {"speculative", row.at("speculative")},
+      {"speedup", row.at("speedup")},
       {"identical", OrNull(runs.identical)},
       {"prompts", bench.n_prompts}};
   json["batch"] = first.batch;

@@ -2,9 +2,9 @@
 // cli/bench/bench_json.h: the JSON that `bench` reads and writes.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/json/json.h"
 #include "cli/bench/bench_prompts.h"
 #include "cli/bench/bench_report.h"
 #include "foretoken/result.h"
@@ -15,7 +15,7 @@ namespace foretoken::cli {
 [[nodiscard]] Result<BenchPrompt> PromptOfLine(const std::string& line);
 
 // One JSON object: rates, speed-up and acceptance at K drafts.
-nlohmann::ordered_json BenchRowJson(const BenchRow& row, int k);
+Json BenchRowJson(const BenchRow& row, int k);
 
 // Ends with a newline. What was not measured is absent or null.
 std::string BenchJson(const Bench& bench);

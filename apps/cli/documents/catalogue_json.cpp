@@ -189,7 +189,7 @@ std::string CatalogueJson() {
 #ifdef FORETOKEN_SERVER
   json["endpoints"] = EndpointsJson();
 #endif
-  std::string text = json.dump(2);
+  std::string text = json.dump({.indent = 2});
 #ifdef FORETOKEN_SERVER
   text.resize(text.rfind('\n'));  // the document is long, and so on one line
   text += ",\n  \"openapi\": " + OpenApiOfAnyModel() + "\n}";

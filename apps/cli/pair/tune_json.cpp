@@ -39,7 +39,7 @@ Json TrialJson(const Tuning& tuning, const TuneTrial& trial) {
 
 std::string TuningJson(const Tuning& tuning, const Profile& profile, const std::string& path) {
   Json json = {{"profile_path", path},
-               {"profile", Json::parse(profile.ToText())},
+               {"profile", JsonOrNull(profile.ToText())},
                {"plain_tokens_per_second", SpreadJson(tuning.plain_tokens_per_second)},
                {"drafters", DraftersJson(tuning)},
                {"trials", Json::array()},

@@ -2,15 +2,15 @@
 #include "cli/serve/paths_json.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/json/json.h"
 #include "server/routes/openapi.h"
 #include "server/routes/routes.h"
 
 namespace foretoken::cli {
 
-nlohmann::ordered_json EndpointsJson() {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+Json EndpointsJson() {
+  Json list = Json::array();
   for (const server::Route* const row : server::Routes()) {
     list.push_back({{"method", row->method},
                     {"path", row->path},

@@ -2,12 +2,13 @@
 // cli/serve/paths_json.h: what the server answers, for documents that are made from the program.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include "base/json/json.h"
 
 namespace foretoken::cli {
 
-nlohmann::ordered_json EndpointsJson();
+Json EndpointsJson();
 // The OpenAPI document as it is without a model.
 std::string OpenApiOfAnyModel();
 

@@ -9,20 +9,18 @@
 #include <vector>
 
 #include "foretoken/structured_output.h"
-#include "server/api/json_member.h"
 
 namespace foretoken::server {
 namespace {
 
 class Reader {
  public:
-  Reader(std::string_view body, JsonFields& fields, std::string& grammar)
-      : body_(body), fields_(fields), grammar_(grammar) {}
+  Reader(JsonFields& fields, std::string& grammar) : fields_(fields), grammar_(grammar) {}
 
   void Read() {
     ReadResponseFormat();
-    ReadSchema("json_schema", {"json_schema"}, fields_.Find("json_schema"));
-    ReadSchema("guided_json", {"guided_json"}, fields_.Find("guided_json"));
+    ReadSchema("json_schema", fields_.Find("json_schema"));
+    ReadSchema("guided_json", fields_.Find("guided_json"));
     for (const char* name : {"grammar", "ebnf", "guided_grammar"})
       ReadText(name, fields_.Find(name), Kind::kGrammar);
     for (const char* name : {"regex", "guided_regex"})
@@ -51,9 +49,9 @@ class Reader {
   void ReadResponseFormat() {
     const Json* const format = fields_.Object("response_format");
     if (format == nullptr) return;
-    const Json type = format->value("type", Json());
+    const Json& type = format->at("type");
     const auto known = [&](std::initializer_list<std::string_view> names) {
-      for (const auto& [name, value] : format->items())
+      for (const auto& [name, value] : format->members())
         if (!value.is_null() && std::find(names.begin(), names.end(), name) == names.end())
           fields_.Bad("response_format",
                       fmt::format("{} is not a field of it with this type; leave it out",
@@ -62,10 +60,9 @@ class Reader {
     if (type == "text") return known({"type"});
     if (type == "json_object") {
       known({"type", "schema"});
-      const auto schema = format->find("schema");
-      if (schema == format->end() || schema->is_null())
-        return Take("response_format", JsonGrammar());
-      return ReadSchema("response_format", {"response_format", "schema"}, &*schema);
+      const Json& schema = format->at("schema");
+      if (schema.is_null()) return Take("response_format", JsonGrammar());
+      return ReadSchema("response_format", &schema);
     }
     if (type != "json_schema")
       return fields_.Bad("response_format",
@@ -73,7 +70,7 @@ class Reader {
                                      "json_schema",
                                      JsonFields::Shown(type)));
     known({"type", "json_schema"});
-    ReadNamedSchema(format->value("json_schema", Json()));
+    ReadNamedSchema(format->at("json_schema"));
   }
 
   // OpenAI's {"name", "description", "schema", "strict"}. A schema is always enforced, strict or
@@ -83,16 +80,15 @@ class Reader {
         "json_schema.schema is missing; give {\"name\": ..., \"schema\": "
         "{...}}";
     if (!value.is_object()) return fields_.Bad("response_format", wanted);
-    const std::pair<std::string_view, Json::value_t> others[] = {
-        {"name", Json::value_t::string},
-        {"description", Json::value_t::string},
-        {"strict", Json::value_t::boolean}};
+    const std::pair<std::string_view, Json::Kind> others[] = {{"name", Json::Kind::kString},
+                                                              {"description", Json::Kind::kString},
+                                                              {"strict", Json::Kind::kBoolean}};
     const Json* schema = nullptr;
-    for (const auto& [name, member] : value.items()) {
+    for (const auto& [name, member] : value.members()) {
       if (name == "schema" && !member.is_null()) schema = &member;
       bool good = name == "schema";
       for (const auto& [other, kind] : others)
-        good |= name == other && (member.is_null() || member.type() == kind);
+        good |= name == other && (member.is_null() || member.kind() == kind);
       if (!good)
         return fields_.Bad("response_format",
                            fmt::format("json_schema.{} is not known or of another kind; leave it "
@@ -100,22 +96,20 @@ class Reader {
                                        JsonFields::Shown(Json(name))));
     }
     if (schema == nullptr) return fields_.Bad("response_format", wanted);
-    ReadSchema("response_format", {"response_format", "json_schema", "schema"}, schema);
+    ReadSchema("response_format", schema);
   }
 
-  // As JSON, or as a string of JSON. Only the body has the order of its members.
-  void ReadSchema(const std::string& field, std::initializer_list<std::string_view> path,
-                  const Json* value) {
+  // As JSON, or as a string of JSON.
+  void ReadSchema(const std::string& field, const Json* value) {
     if (value == nullptr || value->is_null() || fields_.failed()) return;
-    Take(field, value->is_string() ? JsonSchemaGrammar(value->get_ref<const std::string&>())
-                                   : JsonSchemaGrammar(RawMember(body_, path)));
+    Take(field, JsonSchemaGrammar(value->is_string() ? value->text() : value->written()));
   }
 
   void ReadText(const std::string& field, const Json* value, Kind kind) {
     if (value == nullptr || value->is_null() || fields_.failed()) return;
     if (!value->is_string())
       return fields_.Bad(field, JsonFields::Shown(*value) + " is not a text; give one in quotes");
-    const auto& text = value->get_ref<const std::string&>();
+    const auto& text = value->text();
     if (kind == Kind::kRegex) return Take(field, RegexGrammar(text));
     if (!text.empty()) Take(field, Checked(text));  // "": no grammar
   }
@@ -132,7 +126,7 @@ class Reader {
     if (good)
       for (const Json& choice : *value) {
         good &= choice.is_string();
-        if (good) choices.push_back(choice.get<std::string>());
+        if (good) choices.push_back(choice.text());
       }
     if (!good) return fields_.Bad(field, "it is not a list of texts; give one");
     Take(field, ChoiceGrammar(choices));
@@ -141,10 +135,10 @@ class Reader {
   void ReadStructuredOutputs() {
     const Json* const object = fields_.Object("structured_outputs");
     if (object == nullptr) return;
-    for (const auto& [name, value] : object->items()) {
+    for (const auto& [name, value] : object->members()) {
       const std::string field = "structured_outputs." + name;
       if (name == "json")
-        ReadSchema(field, {"structured_outputs", "json"}, &value);
+        ReadSchema(field, &value);
       else if (name == "regex" || name == "grammar")
         ReadText(field, &value, name == "regex" ? Kind::kRegex : Kind::kGrammar);
       else if (name == "choice")
@@ -159,7 +153,6 @@ class Reader {
     }
   }
 
-  const std::string_view body_;
   JsonFields& fields_;
   std::string& grammar_;
   std::string taken_;  // the field that gave the grammar
@@ -167,8 +160,8 @@ class Reader {
 
 }  // namespace
 
-void ReadAnswerFormat(std::string_view body, JsonFields& fields, std::string& grammar) {
-  Reader(body, fields, grammar).Read();
+void ReadAnswerFormat(JsonFields& fields, std::string& grammar) {
+  Reader(fields, grammar).Read();
 }
 
 }  // namespace foretoken::server

@@ -15,6 +15,6 @@ namespace foretoken::server {
 
 // fields: those of the body. grammar: for SamplingParameters; unchanged if no field asks for one.
 // Errors go to fields.
-void ReadAnswerFormat(std::string_view body, JsonFields& fields, std::string& grammar);
+void ReadAnswerFormat(JsonFields& fields, std::string& grammar);
 
 }  // namespace foretoken::server

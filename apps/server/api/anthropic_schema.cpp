@@ -7,9 +7,6 @@
 #include <vector>
 
 #include "server/api/json_fields.h"
-#include "server/api/json_member.h"
-#include "server/api/json_tree.h"
-#include "server/api/object_text.h"
 
 namespace foretoken::server {
 namespace {
@@ -26,25 +23,16 @@ constexpr const char* kOfTheirService[] = {
     "metadata",      "service_tier",  "betas", "context_management",
     "cache_control", "inference_geo", "speed", "diagnostics"};
 
-// Null where the value is no object, or has no such member.
-const Json& MemberOr(const Json& value, const char* name) {
-  static const Json null;
-  if (!value.is_object()) return null;
-  const auto found = value.find(name);
-  return found == value.end() ? null : *found;
-}
-
 class MessagesReader {
  public:
-  MessagesReader(const Json& json, std::string_view body, bool counts)
-      : body_(body), counts_(counts), fields_(json, "", error_) {}
+  MessagesReader(const Json& body, bool counts) : counts_(counts), fields_(body, "", error_) {}
 
   // The body of a chat.
-  Parsed<std::string> Read() {
+  Parsed<Json> Read() {
     ReadSystem();
     ReadMessages();
     for (const char* const name : kFieldsOfChats)
-      if (const Json* const value = fields_.Find(name)) chat_.Put(name, OneLine(*value));
+      if (const Json* const value = fields_.Find(name)) chat_[name] = *value;
     ReadLimits();
     ReadTools();
     ReadChoice();
@@ -56,26 +44,23 @@ class MessagesReader {
                     "unsupported_parameter");
     fields_.Finish();
     if (error_) return Refuse(*std::move(error_));
-    chat_.Put("messages", "[" + messages_ + "]");
-    return chat_.Text();
+    chat_["messages"] = std::move(messages_);
+    return std::move(chat_);
   }
 
  private:
-  void AddMessage(const ObjectText& message) {
-    messages_.append(messages_.empty() ? "" : ", ").append(message.Text());
-  }
   void AddText(std::string_view role, std::string_view text) {
-    AddMessage(ObjectText().Put("role", QuotedText(role)).Put("content", QuotedText(text)));
+    messages_.push_back({{"role", role}, {"content", text}});
   }
 
   // A text, or a list of text blocks.
   std::string TextOfBlocks(const Json& value, const std::string& where) {
-    if (value.is_string()) return value.get<std::string>();
+    if (value.is_string()) return value.text();
     std::string text;
     if (!value.is_array()) fields_.Bad(where, "it is not a text or a list of blocks; give one");
     if (value.is_array())
       for (const Json& block : value) {
-        const Json &type = MemberOr(block, "type"), &content = MemberOr(block, "text");
+        const Json &type = block.at("type"), &content = block.at("text");
         if (type != "text" || !content.is_string())
           fields_.Bad(where,
                       fmt::format("a block of type {} is no text, and models here read texts "
@@ -83,7 +68,7 @@ class MessagesReader {
                                   JsonFields::Shown(type)),
                       "unsupported_parameter");
         else
-          text.append(text.empty() ? "" : "\n").append(content.get_ref<const std::string&>());
+          text.append(text.empty() ? "" : "\n").append(content.text());
       }
     return text;
   }
@@ -100,25 +85,24 @@ class MessagesReader {
     if (list == nullptr || !list->is_array() || list->empty() || list->size() > kMostMessages)
       return fields_.Bad(
           "messages", fmt::format("it is not a list of 1 to {} messages; give one", kMostMessages));
-    const std::vector<std::string_view> raw = RawElements(RawMember(body_, {"messages"}));
     for (std::size_t i = 0; i < list->size() && !fields_.failed(); ++i) {
       const std::string where = fmt::format("messages[{}]", i);
       const Json& message = (*list)[i];
       if (!message.is_object()) return fields_.Bad(where, "it is not an object; give one");
-      const Json &role = MemberOr(message, "role"), &content = MemberOr(message, "content");
+      const Json &role = message.at("role"), &content = message.at("content");
       if (role == "system")
         AddText("system", TextOfBlocks(content, where + ".content"));
       else if (role != "user" && role != "assistant")
         fields_.Bad(where + ".role", fmt::format("{} is not a role; use user or assistant",
                                                  JsonFields::Shown(role)));
       else if (content.is_string())
-        AddText(role.get_ref<const std::string&>(), content.get_ref<const std::string&>());
+        AddText(role.text(), content.text());
       else if (!content.is_array())
         fields_.Bad(where + ".content", "it is not a text or a list of blocks; give one");
       else if (role == "user")
         ReadUser(content, where + ".content");
       else
-        ReadAssistant(content, RawMember(raw[i], {"content"}), where + ".content");
+        ReadAssistant(content, where + ".content");
     }
   }
 
@@ -138,20 +122,18 @@ class MessagesReader {
       text.clear(), has_text = false;
     };
     for (const Json& block : blocks) {
-      const Json& type = MemberOr(block, "type");
-      if (type == "text" && MemberOr(block, "text").is_string()) {
-        text.append(has_text ? "\n" : "").append(block.at("text").get_ref<const std::string&>());
+      const Json& type = block.at("type");
+      if (type == "text" && block.at("text").is_string()) {
+        text.append(has_text ? "\n" : "").append(block.at("text").text());
         has_text = true;
       } else if (type == "tool_result") {
         flush();
         has_results = true;
-        const Json &id = MemberOr(block, "tool_use_id"), &content = MemberOr(block, "content");
+        const Json &id = block.at("tool_use_id"), &content = block.at("content");
         if (!id.is_string()) fields_.Bad(where, "a tool_result has no tool_use_id; give one");
-        AddMessage(
-            ObjectText()
-                .Put("role", "\"tool\"")
-                .Put("tool_call_id", OneLine(id))
-                .Put("content", QuotedText(content.is_null() ? "" : TextOfBlocks(content, where))));
+        messages_.push_back({{"role", "tool"},
+                             {"tool_call_id", id},
+                             {"content", content.is_null() ? "" : TextOfBlocks(content, where)}});
       } else {
         return BadBlock(where, type);
       }
@@ -160,95 +142,81 @@ class MessagesReader {
   }
 
   // What the model thought goes to the template, which may leave it out.
-  void ReadAssistant(const Json& blocks, std::string_view raw_blocks, const std::string& where) {
-    const std::vector<std::string_view> raw = RawElements(raw_blocks);
-    std::string thought, text, calls;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const Json& block = blocks[i];
-      const Json& type = MemberOr(block, "type");
+  void ReadAssistant(const Json& blocks, const std::string& where) {
+    std::string thought, text;
+    Json calls = Json::array();
+    for (const Json& block : blocks) {
+      const Json& type = block.at("type");
       if (type == "thinking" || type == "redacted_thinking") {
-        if (const Json& said = MemberOr(block, "thinking"); said.is_string())
-          thought.append(thought.empty() ? "" : "\n").append(said.get_ref<const std::string&>());
-      } else if (type == "text" && MemberOr(block, "text").is_string()) {
-        text.append(text.empty() ? "" : "\n")
-            .append(block.at("text").get_ref<const std::string&>());
+        if (const Json& said = block.at("thinking"); said.is_string())
+          thought.append(thought.empty() ? "" : "\n").append(said.text());
+      } else if (type == "text" && block.at("text").is_string()) {
+        text.append(text.empty() ? "" : "\n").append(block.at("text").text());
       } else if (type == "tool_use") {
-        const Json &id = MemberOr(block, "id"), &name = MemberOr(block, "name"),
-                   &input = MemberOr(block, "input");
+        const Json &id = block.at("id"), &name = block.at("name"), &input = block.at("input");
         if (!id.is_string() || !name.is_string() || !input.is_object())
           return fields_.Bad(where, "a tool_use lacks its id, its name or its input; give all");
-        const std::string_view written = RawMember(raw[i], {"input"});
-        ObjectText function, call;
-        function.Put("name", OneLine(name))
-            .Put("arguments", QuotedText(written.empty() ? "{}" : written));
-        call.Put("id", OneLine(id)).Put("type", "\"function\"").Put("function", function.Text());
-        calls.append(calls.empty() ? "" : ", ").append(call.Text());
+        calls.push_back({{"id", id},
+                         {"type", "function"},
+                         {"function", {{"name", name}, {"arguments", input.written()}}}});
       } else {
         return BadBlock(where, type);
       }
     }
-    ObjectText message;
-    message.Put("role", "\"assistant\"").Put("content", QuotedText(text));
-    if (!thought.empty()) message.Put("reasoning_content", QuotedText(thought));
-    if (!calls.empty()) message.Put("tool_calls", "[" + calls + "]");
-    AddMessage(message);
+    Json message = {{"role", "assistant"}, {"content", text}};
+    if (!thought.empty()) message["reasoning_content"] = thought;
+    if (!calls.empty()) message["tool_calls"] = std::move(calls);
+    messages_.push_back(std::move(message));
   }
 
   void ReadLimits() {
     std::optional<int> most;
     fields_.Integer("max_tokens", 1, kMostAnswerTokens, most);
     if (!most && !counts_) fields_.Bad("max_tokens", "it is missing; give a number");
-    if (most) chat_.Put("max_tokens", std::to_string(*most));
+    if (most) chat_["max_tokens"] = *most;
     const Json* const stops = fields_.Find("stop_sequences");
     if (stops == nullptr) return;
     if (!stops->is_array()) fields_.Bad("stop_sequences", "it is not a list of texts; give one");
-    chat_.Put("stop", OneLine(*stops));
+    chat_["stop"] = *stops;
   }
 
   void ReadTools() {
     const Json* const tools = fields_.Find("tools");
     if (tools == nullptr) return;
     if (!tools->is_array()) return fields_.Bad("tools", "it is not a list; give a list of tools");
-    const std::vector<std::string_view> raw = RawElements(RawMember(body_, {"tools"}));
-    std::string list;
+    Json& list = chat_["tools"] = Json::array();
     for (std::size_t i = 0; i < tools->size(); ++i) {
       const Json& tool = (*tools)[i];
       if (!tool.is_object())
         return fields_.Bad(fmt::format("tools[{}]", i), "it is not an object; give one");
-      const Json type = tool.value("type", Json());
+      const Json& type = tool.at("type");
       if (!type.is_null() && type != "custom") {
-        list.append(list.empty() ? "" : ", ")
-            .append(ObjectText().Put("type", OneLine(type)).Text());
+        list.push_back({{"type", type}});
         continue;
       }
-      ObjectText function;
+      Json function = Json::object();
       for (const auto& [name, chat] : {std::pair("name", "name"),
                                        {"description", "description"},
                                        {"input_schema", "parameters"}})
-        if (tool.contains(name)) function.Put(chat, RawMember(raw[i], {name}));
-      list.append(list.empty() ? "" : ", ")
-          .append(ObjectText().Put("type", "\"function\"").Put("function", function.Text()).Text());
+        if (tool.contains(name)) function[chat] = tool.at(name);
+      list.push_back({{"type", "function"}, {"function", std::move(function)}});
     }
-    chat_.Put("tools", "[" + list + "]");
   }
 
   void ReadChoice() {
     const Json* const choice = fields_.Object("tool_choice");
     if (choice == nullptr) return;
-    const Json type = choice->value("type", Json());
-    const Json& single = MemberOr(*choice, "disable_parallel_tool_use");
+    const Json& type = choice->at("type");
+    const Json& single = choice->at("disable_parallel_tool_use");
     if (!single.is_null() && !single.is_boolean())
       return fields_.Bad("tool_choice", "disable_parallel_tool_use is not true or false; give one");
-    if (single == true) chat_.Put("parallel_tool_calls", "false");
+    if (single == true) chat_["parallel_tool_calls"] = false;
     if (type == "auto" || type == "none")
-      chat_.Put("tool_choice", OneLine(type));
+      chat_["tool_choice"] = type;
     else if (type == "any")
-      chat_.Put("tool_choice", "\"required\"");
+      chat_["tool_choice"] = "required";
     else if (type == "tool")
-      chat_.Put("tool_choice", ObjectText()
-                                   .Put("type", "\"function\"")
-                                   .Put("name", OneLine(choice->value("name", Json())))
-                                   .Text());
+      chat_["tool_choice"] = {{"type", "function"}, {"name", choice->at("name")}};
     else
       fields_.Bad("tool_choice",
                   fmt::format("its type {} is not known; use auto, any, tool or none",
@@ -272,43 +240,34 @@ class MessagesReader {
       JsonFields(*config, "output_config.", error_).OneOf("effort", "an effort", kEfforts, effort);
     }
     if (type == "disabled")
-      chat_.Put("reasoning_effort", "\"none\"");
+      chat_["reasoning_effort"] = "none";
     else if (!effort.empty())
-      chat_.Put("reasoning_effort", QuotedText(effort == "max" ? "xhigh" : effort));
-    if (budget) chat_.Put("thinking_budget_tokens", std::to_string(*budget));
-    const Json format = config != nullptr ? config->value("format", Json()) : Json();
+      chat_["reasoning_effort"] = effort == "max" ? "xhigh" : effort;
+    if (budget) chat_["thinking_budget_tokens"] = *budget;
+    const Json format = config != nullptr ? config->at("format") : Json();
     if (format.is_null()) return;
-    if (!format.is_object() || format.value("type", Json()) != "json_schema")
+    if (format.at("type") != "json_schema")
       return fields_.Bad("output_config.format", "its type is not known; use json_schema");
-    const std::string_view schema = RawMember(body_, {"output_config", "format", "schema"});
-    const ObjectText named =
-        ObjectText().Put("name", "\"answer\"").Put("schema", schema.empty() ? "null" : schema);
-    chat_.Put("response_format",
-              ObjectText().Put("type", "\"json_schema\"").Put("json_schema", named.Text()).Text());
+    chat_["response_format"] = {
+        {"type", "json_schema"},
+        {"json_schema", {{"name", "answer"}, {"schema", format.at("schema")}}}};
   }
 
-  const std::string_view body_;
   const bool counts_;
   std::optional<ApiError> error_;
   JsonFields fields_;
-  ObjectText chat_;
-  std::string messages_;  // the elements of a JSON list
+  Json chat_, messages_ = Json::array();
 };
-
-// The tree of the body is gone when the chat's own is read.
-Parsed<std::string> ToChatOfMessages(std::string_view body, bool counts) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return Refuse(json.error());
-  return MessagesReader(*json, body, counts).Read();
-}
 
 }  // namespace
 
 Parsed<GenerationCall> ParseMessagesCall(std::string_view body, const ModelLimits& limits,
                                          bool counts) {
-  const Parsed<std::string> chat = ToChatOfMessages(body, counts);
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  const Parsed<Json> chat = MessagesReader(*json, counts).Read();
   if (!chat) return Refuse(chat.error());
-  return ParseChatCall(*chat, limits);
+  return ReadChatCall(*chat, limits);
 }
 
 }  // namespace foretoken::server

@@ -11,7 +11,6 @@
 namespace foretoken::server {
 namespace {
 
-using BlockJson = nlohmann::ordered_json;
 using calls::AnswerPart;
 
 constexpr OwnName kNamesOfMessages[] = {{"reasoning_effort", "output_config.effort"},
@@ -39,7 +38,7 @@ const char* TypeOfError(const ApiError& error) {
 }
 
 // Cached tokens do not count as read.
-BlockJson UsageOfMessage(const Usage& usage) {
+Json UsageOfMessage(const Usage& usage) {
   return {{"input_tokens", usage.prompt_tokens - usage.cached_prompt_tokens},
           {"cache_creation_input_tokens", 0},
           {"cache_read_input_tokens", usage.cached_prompt_tokens},
@@ -61,9 +60,9 @@ class Messages final : public ReplyWriter {
       blocks.append(n_blocks > 0 ? "," : "").append(WholeBlock(frame, kind, said, name, n_blocks));
       ++n_blocks;
     }
-    BlockJson rest = {{"stop_reason", StopReason(completion.finish_reason, has_calls)},
-                      {"stop_sequence", nullptr},
-                      {"usage", UsageOfMessage(UsageOf(choices, n))}};
+    Json rest = {{"stop_reason", StopReason(completion.finish_reason, has_calls)},
+                 {"stop_sequence", nullptr},
+                 {"usage", UsageOfMessage(UsageOf(choices, n))}};
     if (auto notices = NoticesOf(frame, choices); !notices.empty())
       rest["notices"] = std::move(notices);
     std::string head = OneLine(MessageOf(frame));
@@ -74,8 +73,8 @@ class Messages final : public ReplyWriter {
 
   const char* stream_type() const override { return kEventStream; }
   LongText Begin(const ReplyFrame& frame, int, const Echo&, std::vector<TokenLogprobs>) override {
-    BlockJson message = MessageOf(frame);
-    message["content"] = BlockJson::array();
+    Json message = MessageOf(frame);
+    message["content"] = Json::array();
     message["stop_reason"] = message["stop_sequence"] = nullptr;
     message["usage"] = UsageOfMessage({});
     LongText text;
@@ -96,10 +95,10 @@ class Messages final : public ReplyWriter {
     return Close();
   }
   std::string Finish(const ReplyFrame&, const Usage& usage) override {
-    BlockJson last = {{"delta", {{"stop_reason", stop_reason_}, {"stop_sequence", nullptr}}},
-                      {"usage", UsageOfMessage(usage)}};
+    Json last = {{"delta", {{"stop_reason", stop_reason_}, {"stop_sequence", nullptr}}},
+                 {"usage", UsageOfMessage(usage)}};
     if (!notices_.empty()) last["notices"] = notices_;
-    return Event("message_delta", last) + Event("message_stop", BlockJson::object());
+    return Event("message_delta", last) + Event("message_stop", Json::object());
   }
   std::string Failure(const ApiError& error) override {
     return fmt::format("event: error\n{}", EventText(AnthropicErrorJson(error)));
@@ -113,13 +112,13 @@ class Messages final : public ReplyWriter {
     std::string said, name;  // of a call: its arguments
   };
 
-  static std::string Event(const char* type, const BlockJson& members) {
-    BlockJson all = {{"type", type}};
+  static std::string Event(const char* type, const Json& members) {
+    Json all = {{"type", type}};
     all.update(members);
     return fmt::format("event: {}\n{}", type, EventText(OneLine(all)));
   }
 
-  static BlockJson MessageOf(const ReplyFrame& frame) {
+  static Json MessageOf(const ReplyFrame& frame) {
     return {{"id", "msg_" + Number(frame)},
             {"type", "message"},
             {"role", "assistant"},
@@ -150,7 +149,7 @@ class Messages final : public ReplyWriter {
   }
 
   // A block of text or of a thought.
-  static BlockJson SaidBlock(Kind kind, const std::string& said) {
+  static Json SaidBlock(Kind kind, const std::string& said) {
     if (kind == Kind::kThought)
       return {{"type", "thinking"}, {"thinking", said}, {"signature", ""}};
     return {{"type", "text"}, {"text", said}};
@@ -161,7 +160,7 @@ class Messages final : public ReplyWriter {
   static std::string WholeBlock(const ReplyFrame& frame, Kind kind, const std::string& said,
                                 const std::string& name, std::size_t n) {
     if (kind != Kind::kName) return OneLine(SaidBlock(kind, said));
-    const bool whole = said.starts_with('{') && BlockJson::accept(said);
+    const bool whole = said.starts_with('{') && ReadJson(said).has_value();
     return ObjectText()
         .Put("type", "\"tool_use\"")
         .Put("id", QuotedText(CallId(frame, n)))
@@ -177,7 +176,7 @@ class Messages final : public ReplyWriter {
            {{"type", "tool_use"},
             {"id", CallId(frame, n_blocks_)},
             {"name", part.text},
-            {"input", BlockJson::object()}},
+            {"input", Json::object()}},
            events);
       return;
     }
@@ -187,14 +186,14 @@ class Messages final : public ReplyWriter {
       if (kind == Kind::kName) return;  // without a name there is no call
       Open(kind, SaidBlock(kind, ""), events);
     }
-    BlockJson delta =
-        kind == Kind::kName ? BlockJson{{"type", "input_json_delta"}, {"partial_json", part.text}}
-        : kind == Kind::kThought ? BlockJson{{"type", "thinking_delta"}, {"thinking", part.text}}
-                                 : BlockJson{{"type", "text_delta"}, {"text", part.text}};
+    Json delta =
+        kind == Kind::kName      ? Json{{"type", "input_json_delta"}, {"partial_json", part.text}}
+        : kind == Kind::kThought ? Json{{"type", "thinking_delta"}, {"thinking", part.text}}
+                                 : Json{{"type", "text_delta"}, {"text", part.text}};
     events += Event("content_block_delta", {{"index", n_blocks_ - 1}, {"delta", std::move(delta)}});
   }
 
-  void Open(Kind kind, BlockJson block, std::string& events) {
+  void Open(Kind kind, Json block, std::string& events) {
     events += Close();
     open_ = true, kind_ = kind;
     events +=
@@ -219,8 +218,8 @@ std::unique_ptr<ReplyWriter> AnthropicWriter() {
 }
 
 std::string AnthropicErrorJson(const ApiError& error) {
-  return OneLine(BlockJson{{"type", "error"},
-                           {"error", {{"type", TypeOfError(error)}, {"message", error.message}}}});
+  return OneLine(Json{{"type", "error"},
+                      {"error", {{"type", TypeOfError(error)}, {"message", error.message}}}});
 }
 
 }  // namespace foretoken::server

@@ -3,23 +3,23 @@
 
 #include <algorithm>
 
+#include "base/json/json_reader.h"
 #include "foretoken/catalogue.h"
 
 namespace foretoken::server {
 namespace {
 
-using NoteKind = Json::value_t;
+using NoteKind = Json::Kind;
 
 // Null counts as absent, except where something must be there.
-SchemaJson TypeOf(const char* type, bool required) {
+Json TypeOf(const char* type, bool required) {
   if (required) return {{"type", type}};
-  return {{"type", SchemaJson::array({type, "null"})}};
+  return {{"type", Json::array({type, "null"})}};
 }
 
-SchemaJson NumbersOf(const FieldNote& note) {
-  SchemaJson schema =
-      TypeOf(note.kind == NoteKind::number_integer ? "integer" : "number", note.required);
-  if (note.kind == NoteKind::number_integer) {
+Json NumbersOf(const FieldNote& note) {
+  Json schema = TypeOf(note.kind == NoteKind::kInteger ? "integer" : "number", note.required);
+  if (note.kind == NoteKind::kInteger) {
     schema["minimum"] = static_cast<std::int64_t>(note.least);
     schema["maximum"] = static_cast<std::int64_t>(note.most);
   } else {
@@ -28,19 +28,20 @@ SchemaJson NumbersOf(const FieldNote& note) {
   return schema;
 }
 
-SchemaJson TextsOf(const FieldNote& note) {
+Json TextsOf(const FieldNote& note) {
   if (note.words.empty()) return TypeOf("string", note.required);
-  SchemaJson words = note.words;
+  Json words = note.words;
   if (!note.required) words.push_back(nullptr);
   return {{"enum", std::move(words)}};
 }
 
 // A field of another server.
-SchemaJson ForeignOf(const FieldNote& note) {
-  SchemaJson schema = SchemaJson::object();
+Json ForeignOf(const FieldNote& note) {
+  Json schema = Json::object();
   if (!note.only.empty()) {
-    SchemaJson values = {nullptr, "", SchemaJson::array(), SchemaJson::object()};
-    for (const SchemaJson& value : SchemaJson::parse(note.only))
+    Json values = {nullptr, "", Json::array(), Json::object()};
+    const Json only = JsonOrNull(note.only);
+    for (const Json& value : only)
       if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
     schema["enum"] = std::move(values);
   }
@@ -51,19 +52,19 @@ SchemaJson ForeignOf(const FieldNote& note) {
   return schema;
 }
 
-SchemaJson KindOf(const FieldNote& note) {
+Json KindOf(const FieldNote& note) {
   switch (note.kind) {
-    case NoteKind::boolean:
+    case NoteKind::kBoolean:
       return TypeOf("boolean", note.required);
-    case NoteKind::string:
+    case NoteKind::kString:
       return TextsOf(note);
-    case NoteKind::object:
+    case NoteKind::kObject:
       return TypeOf("object", note.required);
-    case NoteKind::number_float:
-    case NoteKind::number_integer:
+    case NoteKind::kNumber:
+    case NoteKind::kInteger:
       return NumbersOf(note);
     default:
-      return SchemaJson::object();
+      return Json::object();
   }
 }
 
@@ -73,10 +74,10 @@ class BodySchemaMaker {
   BodySchemaMaker(std::string_view path, const FieldNotes& notes, const FieldNotes& chats)
       : path_(path), notes_(notes), chats_(chats) {}
 
-  SchemaJson Object(const std::string& prefix) const {
-    SchemaJson schema = {{"type", "object"}};
-    SchemaJson& properties = schema["properties"] = SchemaJson::object();
-    SchemaJson required = SchemaJson::array();
+  Json Object(const std::string& prefix) const {
+    Json schema = {{"type", "object"}};
+    Json& properties = schema["properties"] = Json::object();
+    Json required = Json::array();
     for (const FieldNote& note : notes_.all()) {
       if (note.prefix != prefix) continue;
       properties[note.name] = Property(note);
@@ -88,11 +89,11 @@ class BodySchemaMaker {
   }
 
   // One of several fields must be there, and not be null.
-  void AddChoices(SchemaJson& schema) const {
+  void AddChoices(Json& schema) const {
     for (const std::vector<std::string>& names : notes_.choices()) {
-      SchemaJson choice = SchemaJson::array();
+      Json choice = Json::array();
       for (const std::string& name : names)
-        choice.push_back({{"required", SchemaJson::array({name})},
+        choice.push_back({{"required", Json::array({name})},
                           {"properties", {{name, {{"not", {{"type", "null"}}}}}}}});
       schema["allOf"].push_back({{"anyOf", std::move(choice)}});
     }
@@ -101,7 +102,7 @@ class BodySchemaMaker {
  private:
   // Where a note says no more than a name: that of the chat's field with this name.
   const FieldNote& Known(const FieldNote& note) const {
-    if (note.kind != NoteKind::null || note.foreign) return note;
+    if (note.kind != NoteKind::kNull || note.foreign) return note;
     for (const FieldNote& other : chats_.all())
       if (other.prefix.empty() && other.name == note.name) return other;
     return note;
@@ -113,32 +114,32 @@ class BodySchemaMaker {
     return text != nullptr || note.prefix != "options." ? text : FindFieldText(path_, note.name);
   }
 
-  SchemaJson Property(const FieldNote& note) const {
+  Json Property(const FieldNote& note) const {
     const FieldText* const text = TextOf(note);
     const bool formed = text != nullptr && *text->form != '\0';
     const FieldNote& known = formed ? note : Known(note);
     if (known.foreign) return ForeignOf(known);
     const std::string inner = note.prefix + note.name + ".";
-    SchemaJson schema = formed ? SchemaJson::parse(text->form) : KindOf(known);
-    if (!formed && known.kind == NoteKind::object) {
+    Json schema = formed ? JsonOrNull(text->form) : KindOf(known);
+    if (!formed && known.kind == NoteKind::kObject) {
       // A chat's object has the members that it has there.
       const BodySchemaMaker maker(path_, &known == &note ? notes_ : chats_, chats_);
       if (maker.HasMembers(inner)) {
         schema = maker.Object(inner);
-        if (!note.required) schema["type"] = SchemaJson::array({"object", "null"});
+        if (!note.required) schema["type"] = Json::array({"object", "null"});
       }
     }
     if (formed && !note.required) schema = OrNull(std::move(schema));
     if (!known.otherwise.empty() && note.same_as.empty())
-      schema["default"] = SchemaJson::parse(known.otherwise);
+      schema["default"] = JsonOrNull(known.otherwise);
     if (text != nullptr) schema["description"] = text->about;
     if (!known.same_as.empty()) schema["description"] = "another name of `" + known.same_as + "`";
     return schema;
   }
 
-  static SchemaJson OrNull(SchemaJson schema) {
+  static Json OrNull(Json schema) {
     if (schema.empty()) return schema;
-    return {{"anyOf", SchemaJson::array({std::move(schema), {{"type", "null"}}})}};
+    return {{"anyOf", Json::array({std::move(schema), {{"type", "null"}}})}};
   }
 
   bool HasMembers(const std::string& prefix) const {
@@ -151,8 +152,8 @@ class BodySchemaMaker {
   const FieldNotes& chats_;
 };
 
-SchemaJson StrategyNames() {
-  SchemaJson names = {"auto"};
+Json StrategyNames() {
+  Json names = {"auto"};
   for (const StrategyInfo* const row : AllStrategies()) {
     names.push_back(row->name);
     for (const std::string_view alias : row->aliases) names.push_back(std::string(alias));
@@ -162,15 +163,15 @@ SchemaJson StrategyNames() {
 
 }  // namespace
 
-SchemaJson BodySchema(std::string_view path, const FieldNotes& notes, const FieldNotes& chats) {
+Json BodySchema(std::string_view path, const FieldNotes& notes, const FieldNotes& chats) {
   const BodySchemaMaker maker(path, notes, chats);
-  SchemaJson schema = maker.Object("");
+  Json schema = maker.Object("");
   maker.AddChoices(schema);
   return schema;
 }
 
-SchemaJson SharedForms(int vocabulary_size) {
-  SchemaJson forms = SchemaJson::parse(TextOfForms());
+Json SharedForms(int vocabulary_size) {
+  Json forms = JsonOrNull(TextOfForms());
   if (vocabulary_size > 0) forms["Token"]["maximum"] = vocabulary_size - 1;
   forms["VerifyStrategy"]["enum"] = StrategyNames();
   return forms;

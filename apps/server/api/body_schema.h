@@ -11,8 +11,6 @@
 
 namespace foretoken::server {
 
-using SchemaJson = nlohmann::ordered_json;
-
 // A row of the table.
 struct FieldText {
   // The paths that it is about, as beginnings with a space between them; "": all.
@@ -30,8 +28,8 @@ std::string_view TextOfForms();  // the schemas that others refer to, as a JSON 
 
 // The schema of the body of `path`. chats: the notes of a chat's body, whose fields other bodies may
 // have.
-SchemaJson BodySchema(std::string_view path, const FieldNotes& notes, const FieldNotes& chats);
+Json BodySchema(std::string_view path, const FieldNotes& notes, const FieldNotes& chats);
 // "components/schemas" of a document with such schemas. vocabulary_size: 0: not known.
-SchemaJson SharedForms(int vocabulary_size);
+Json SharedForms(int vocabulary_size);
 
 }  // namespace foretoken::server

@@ -9,17 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/json_member.h"
-#include "server/api/object_text.h"
+#include "base/json/json_reader.h"
 
 namespace foretoken::server {
 namespace {
-
-// The text of a JSON string; "" if it is none.
-std::string TextOfJson(std::string_view raw) {
-  const Json json = Json::parse(raw, nullptr, false);
-  return json.is_string() ? json.get<std::string>() : std::string();
-}
 
 // Nine letters and digits that an id leads to, always the same (FNV-1a, 64 bits).
 std::string NineLetters(std::string_view id) {
@@ -39,43 +32,35 @@ class CallIdWriter {
   explicit CallIdWriter(calls::CallIds form) : form_(form) {}
 
   void Write(ChatMessage& message) {
-    std::string& members = message.members_json;
-    if (members.empty()) return;
-    written_.clear();
-    at_ = 0;
-    if (const std::string_view calls = RawMember(members, {"tool_calls"}); calls.starts_with('['))
-      for (const std::string_view call : RawElements(calls))
-        if (call.starts_with('{'))
-          Replace(members, RawMember(call, {"id"}), RawMember(call, {"function", "name"}));
-    Replace(members, RawMember(members, {"tool_call_id"}), {});
-    if (at_ > 0) members = written_ + members.substr(at_);
+    auto members = ReadJson(message.members_json, {.keeps_text = true});
+    if (!members) return;
+    if (Json* const calls = members->find("tool_calls"))
+      for (std::size_t i = 0; calls->is_array() && i < calls->size(); ++i) {
+        Json& call = (*calls)[i];
+        Replace(call.find("id"), call.at("function").at("name"));
+      }
+    Replace(members->find("tool_call_id"), {});
+    message.members_json = members->written();
   }
 
  private:
-  // name: of the tool, in a call. The ids come in the order of the text.
-  void Replace(std::string_view members, std::string_view raw_id, std::string_view raw_name) {
-    const std::string id = TextOfJson(raw_id);
-    if (id.empty()) return;
-    const auto begin = static_cast<std::size_t>(raw_id.data() - members.data());
-    if (begin < at_) return;
-    written_ += members.substr(at_, begin - at_);
-    written_ += QuotedText(IdFor(id, raw_name));
-    at_ = begin + raw_id.size();
+  // name: of the tool, in a call.
+  void Replace(Json* id, const Json& name) {
+    if (id != nullptr && id->is_string() && !id->text().empty()) *id = IdFor(id->text(), name);
   }
 
-  std::string IdFor(const std::string& id, std::string_view raw_name) {
+  std::string IdFor(const std::string& id, const Json& name) {
     if (form_ == calls::CallIds::kNineLetters) return NineLetters(id);
     const auto known = numbered_.find(id);
     if (known != numbered_.end()) return known->second;
-    if (raw_name.empty()) return id;  // a result of no call
-    std::string numbered = fmt::format("functions.{}:{}", TextOfJson(raw_name), numbered_.size());
+    if (name.is_null()) return id;  // a result of no call
+    std::string numbered =
+        fmt::format("functions.{}:{}", name.is_string() ? name.text() : "", numbered_.size());
     return numbered_.emplace(id, std::move(numbered)).first->second;
   }
 
   const calls::CallIds form_;
   std::map<std::string, std::string> numbered_;
-  std::string written_;  // of the message at hand, up to at_
-  std::size_t at_ = 0;
 };
 
 }  // namespace

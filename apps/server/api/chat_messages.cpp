@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "server/api/json_member.h"
-
 namespace foretoken::server {
 namespace {
 
@@ -24,8 +22,7 @@ bool HasMore(const Json& message) {
   return message.size() > n;
 }
 
-// One message; `raw` is its JSON.
-ChatMessage ReadMessage(const Json& value, std::string_view raw, const std::string& where,
+ChatMessage ReadMessage(const Json& value, const std::string& where,
                         std::optional<ApiError>& error) {
   constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                       "tool"};
@@ -51,7 +48,7 @@ ChatMessage ReadMessage(const Json& value, std::string_view raw, const std::stri
     fields.Bad("content", "it is missing; give a text");
   fields.FindForeign("tool_calls");
   [[maybe_unused]] const auto others = fields.Others();  // a mistyped name is an error
-  if (HasMore(value)) message.members_json = raw;
+  if (HasMore(value)) message.members_json = value.written();
   return message;
 }
 
@@ -61,18 +58,17 @@ std::optional<std::string> TextOf(const Json& part) {
   constexpr std::array<std::pair<std::string_view, const char*>, 4> kKinds = {
       {{"text", "text"}, {"input_text", "text"}, {"output_text", "text"}, {"refusal", "refusal"}}};
   if (!part.is_object()) return std::nullopt;
-  const Json type = part.value("type", Json());
+  const Json& type = part.at("type");
   for (const auto& [kind, member] : kKinds) {
-    const Json text = part.value(member, Json());
-    if (type == kind && text.is_string()) return text.get<std::string>();
+    const Json& text = part.at(member);
+    if (type == kind && text.is_string()) return text.text();
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::vector<ChatMessage> ReadMessages(std::string_view body, JsonFields& fields,
-                                      std::optional<ApiError>& error) {
+std::vector<ChatMessage> ReadMessages(JsonFields& fields, std::optional<ApiError>& error) {
   std::vector<ChatMessage> messages;
   const Json* const value = fields.Find("messages");
   if (value == nullptr || !value->is_array() || value->empty() || value->size() > kMaxMessages) {
@@ -80,11 +76,10 @@ std::vector<ChatMessage> ReadMessages(std::string_view body, JsonFields& fields,
                fmt::format("it is not a list of 1 to {} messages; give one", kMaxMessages));
     return messages;
   }
-  const std::vector<std::string_view> raw = RawElements(RawMember(body, {"messages"}));
   for (std::size_t i = 0; i < value->size() && !fields.failed(); ++i) {
     const std::string where = fmt::format("messages[{}]", i);
     if ((*value)[i].is_object())
-      messages.push_back(ReadMessage((*value)[i], raw[i], where, error));
+      messages.push_back(ReadMessage((*value)[i], where, error));
     else
       fields.Bad(where, "it is not an object; give {\"role\": ..., \"content\": ...}");
   }
@@ -92,7 +87,7 @@ std::vector<ChatMessage> ReadMessages(std::string_view body, JsonFields& fields,
 }
 
 std::string ReadContent(const Json& content, std::string_view where, JsonFields& fields) {
-  if (content.is_string()) return content.get<std::string>();
+  if (content.is_string()) return content.text();
   std::string text;
   bool good = content.is_array();
   if (good)

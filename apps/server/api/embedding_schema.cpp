@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "server/api/json_fields.h"
-#include "server/api/json_tree.h"
 #include "server/api/ollama_schema.h"
 #include "server/api/sampling_fields.h"
 
@@ -30,7 +29,7 @@ bool FewEnough(const Json& list, std::size_t most, const std::string& field, Jso
 void ReadEmbeddingInput(const Json& value, const std::string& name, int vocabulary_size,
                         JsonFields& fields, std::vector<Prompt>& inputs) {
   if (value.is_string()) {
-    inputs.emplace_back(value.get<std::string>());
+    inputs.emplace_back(value.text());
   } else if (value.is_array() && !value.empty()) {
     std::vector<std::int32_t> tokens;
     if (ReadTokenIds(name, value, vocabulary_size, fields, tokens))
@@ -117,11 +116,9 @@ void ReadQuery(JsonFields& fields, RerankCall& call) {
 // Each a text, or an object with one.
 void ReadDocument(const Json& value, const std::string& name, JsonFields& fields,
                   RerankCall& call) {
-  const Json* text = &value;
-  if (value.is_object())
-    if (const auto found = value.find("text"); found != value.end()) text = &*found;
+  const Json* const text = &value.at("text", value);
   if (text->is_string())
-    call.documents.push_back(text->get<std::string>());
+    call.documents.push_back(text->text());
   else
     fields.Bad(name, "it is neither a text nor an object with a \"text\"; give one");
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/json/json_reader.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -144,9 +146,9 @@ constexpr auto kFields = std::to_array<ForeignField>({
 });
 
 bool IsNeutral(const Json& value, const char* neutral) {
-  if (value.is_string() && value.get_ref<const std::string&>().empty()) return true;
+  if (value.is_string() && value.text().empty()) return true;
   if (value.is_structured() && value.empty()) return true;
-  const Json values = Json::parse(neutral);
+  const Json values = JsonOrNull(neutral);
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 

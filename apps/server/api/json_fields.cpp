@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "base/json/json_reader.h"
 #include "config/nearest_name.h"
 #include "server/api/idle_fields.h"
 
@@ -18,15 +18,52 @@ namespace {
 constexpr std::size_t kShownBytes = 40, kShownNameBytes = 64;
 constexpr std::size_t kNamesLookedAt = 32;  // unknown fields; each is compared with all known ones
 
-const char* Wanted(Json::value_t kind) {
-  return kind == Json::value_t::boolean  ? "is neither true nor false; give one of them"
-         : kind == Json::value_t::string ? "is not a text; give one in quotes"
-                                         : "is not an object; give one";
+const char* Wanted(Json::Kind kind) {
+  return kind == Json::Kind::kBoolean  ? "is neither true nor false; give one of them"
+         : kind == Json::Kind::kString ? "is not a text; give one in quotes"
+                                       : "is not an object; give one";
 }
 
 thread_local FieldNotes* notes_of_thread = nullptr;
 
+constexpr std::size_t kMaxDepth = 72;  // a JSON Schema's own 64, and the fields around it
+constexpr std::size_t kMaxTreeBytes = 32 << 20;
+
+ApiError BadBody(const std::string& why) {
+  return {.message = "body: " + why, .code = "invalid_json"};
+}
+
+ApiError BadBody(const JsonError& error) {
+  switch (error.kind) {
+    case JsonError::Kind::kDepth:
+      return BadBody("it is nested too deeply; flatten it");
+    case JsonError::Kind::kMemory:
+      return {.status = 413,
+              .message = fmt::format("body: its values take more than {} MiB of memory; send fewer",
+                                     kMaxTreeBytes >> 20),
+              .code = "request_too_large"};
+    case JsonError::Kind::kTwice:
+      return BadBody(
+          fmt::format("{} is given twice; keep one", JsonFields::Shown(Json(error.name))));
+    default:
+      return BadBody("it is not valid JSON in UTF-8; send a JSON object");
+  }
+}
+
 }  // namespace
+
+Parsed<Json> ReadJsonObject(std::string_view text) {
+  if (text.empty()) return Refuse(BadBody("it is empty; send a JSON object"));
+  if (text.find('\0') != text.npos)
+    return Refuse(BadBody("there is a NUL byte in it; send a JSON object"));
+  auto json = ReadJson(text, {.most_depth = kMaxDepth,
+                              .most_memory = kMaxTreeBytes,
+                              .distinct = JsonLimits::Distinct::kAll,
+                              .keeps_text = true});
+  if (!json) return Refuse(BadBody(json.error()));
+  if (!json->is_object()) return Refuse(BadBody("it is not an object; send one: {...}"));
+  return *std::move(json);
+}
 
 FieldNotes::FieldNotes() : outer_(std::exchange(notes_of_thread, this)) {}
 
@@ -50,7 +87,7 @@ void FieldNotes::Add(FieldNote note) {
   FieldNote* const known = Find(note.prefix, note.name);
   if (known == nullptr)
     notes_.push_back(std::move(note));
-  else if (known->kind == Json::value_t::null && note.kind != Json::value_t::null)
+  else if (known->kind == Json::Kind::kNull && note.kind != Json::Kind::kNull)
     *known = std::move(note);
   else if (known->words.empty())
     known->words = std::move(note.words);
@@ -58,7 +95,7 @@ void FieldNotes::Add(FieldNote note) {
 
 void FieldNotes::Require(const std::string& prefix, std::string_view name) {
   FieldNote* const note = Find(prefix, name);
-  if (note != nullptr && note->kind != Json::value_t::object) note->required = true;
+  if (note != nullptr && note->kind != Json::Kind::kObject) note->required = true;
 }
 
 bool FieldNotes::IsClosed(std::string_view prefix) const {
@@ -101,16 +138,16 @@ const Json* JsonFields::Find(std::string_view name) {
   known_.push_back(name);
   Note(name, {});
   if (failed()) return nullptr;
-  const auto found = object_.find(name);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  const Json* const found = object_.find(name);
+  return found == nullptr || found->is_null() ? nullptr : found;
 }
 
 // Null, "", [] and {} ask for nothing.
 void JsonFields::NoteIdle(std::string_view name, const Json* value) const {
   IdleFields* const idle = IdleFields::OfThread();
   if (idle == nullptr || value == nullptr || failed()) return;
-  const bool empty = value->is_string() ? value->get_ref<const std::string&>().empty()
-                                        : value->is_structured() && value->empty();
+  const bool empty =
+      value->is_string() ? value->text().empty() : value->is_structured() && value->empty();
   if (!empty) idle->Add(prefix_ + std::string(name));
 }
 
@@ -129,7 +166,7 @@ std::optional<std::int64_t> JsonFields::ReadInteger(std::string_view name, std::
 std::optional<double> JsonFields::ReadNumber(std::string_view name, double least, double most) {
   const Json* const value = Find(name);
   if (value == nullptr) return std::nullopt;
-  const double x = value->is_number() ? value->get<double>() : 0;
+  const double x = value->is_number() ? value->number() : 0;
   if (!value->is_number())
     Bad(name, Shown(*value) + " is not a number; give one");
   else if (!(x >= least && x <= most))
@@ -138,20 +175,20 @@ std::optional<double> JsonFields::ReadNumber(std::string_view name, double least
   return failed() ? std::nullopt : std::optional(x);
 }
 
-const Json* JsonFields::ReadKind(std::string_view name, Json::value_t kind) {
+const Json* JsonFields::ReadKind(std::string_view name, Json::Kind kind) {
   static const Json empty = Json::object();
   Note(name, {.kind = kind});
   const Json* const value = Find(name);
-  if (value == nullptr && kind == Json::value_t::object && FieldNotes::OfThread() != nullptr)
+  if (value == nullptr && kind == Json::Kind::kObject && FieldNotes::OfThread() != nullptr)
     return &empty;
-  if (value == nullptr || value->type() == kind) return value;
+  if (value == nullptr || value->kind() == kind) return value;
   Bad(name, fmt::format("{} {}", Shown(*value), Wanted(kind)));
   return nullptr;
 }
 
 bool JsonFields::OneOf(std::string_view name, std::string_view noun,
                        std::span<const std::string_view> words, std::string& out) {
-  Note(name, {.kind = Json::value_t::string, .words = {words.begin(), words.end()}});
+  Note(name, {.kind = Json::Kind::kString, .words = {words.begin(), words.end()}});
   std::string text;
   if (!Text(name, text)) return false;
   if (std::find(words.begin(), words.end(), text) == words.end())
@@ -181,13 +218,14 @@ std::string_view JsonFields::Nearest(const std::string& name) const {
 
 std::vector<std::string> JsonFields::Unknown() const {
   std::vector<std::string> names;
-  for (const auto& item : object_.items()) {
-    if (names.size() == kNamesLookedAt) break;
-    const auto in = [&item](const std::vector<std::string_view>& known) {
-      return std::find(known.begin(), known.end(), item.key()) != known.end();
+  for (const auto& [name, value] : object_.members()) {
+    const auto in = [&name](const std::vector<std::string_view>& known) {
+      return std::find(known.begin(), known.end(), name) != known.end();
     };
-    if (!item.value().is_null() && !in(known_) && !in(foreign_)) names.push_back(item.key());
+    if (!value.is_null() && !in(known_) && !in(foreign_)) names.push_back(name);
   }
+  std::sort(names.begin(), names.end());
+  names.resize(std::min(names.size(), kNamesLookedAt));
   return names;
 }
 
@@ -223,11 +261,9 @@ std::string JsonFields::ShownName(const std::string& name) {
 }
 
 std::optional<std::int64_t> JsonFields::WholeNumber(const Json& value) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > kMost) return std::nullopt;
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (!value.is_number_float()) return std::nullopt;
-  const double x = value.get<double>();
+  if (value.is_integer()) return value.integer();
+  if (!value.is_number()) return std::nullopt;
+  const double x = value.number();
   if (!(std::fabs(x) < 9e15) || x != std::floor(x)) return std::nullopt;
   return static_cast<std::int64_t>(x);
 }
@@ -235,7 +271,7 @@ std::optional<std::int64_t> JsonFields::WholeNumber(const Json& value) {
 std::string JsonFields::Shown(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string text = value.dump({.ascii = true});
   if (text.size() > kShownBytes) text = text.substr(0, kShownBytes - 3) + "...";
   return text;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server/api/json_fields.h: reads the fields of one JSON object by name and checks them.
+// server/api/json_fields.h: reads the body of a request, and the fields of an object by name.
 //
 // Each reader leaves `out` alone if the field is absent or null. The first error is kept and ends
 // all further reading. Finish reports fields that no reader asked for. A field with several names
@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,23 +15,22 @@
 #include <utility>
 #include <vector>
 
+#include "base/json/json.h"
 #include "server/api/api_error.h"
 
 namespace foretoken::server {
-
-using Json = nlohmann::json;
 
 // What a reader asks for under a name.
 struct FieldNote {
   std::string prefix;  // of its object: "" for the body, "stream_options."
   std::string name;
-  Json::value_t kind = Json::value_t::null;  // null: values of several kinds
-  double least = 0, most = 0;                // of numbers
-  std::vector<std::string> words = {};       // the texts that it may be; empty: any
-  std::string otherwise = {};                // what holds without it, as JSON; "": not known
-  std::string same_as = {};                  // the field of which this is another name
-  bool required = false;                     // an object without it is refused
-  bool foreign = false;                      // see FindForeign
+  Json::Kind kind = Json::Kind::kNull;  // null: values of several kinds
+  double least = 0, most = 0;           // of numbers
+  std::vector<std::string> words = {};  // the texts that it may be; empty: any
+  std::string otherwise = {};           // what holds without it, as JSON; "": not known
+  std::string same_as = {};             // the field of which this is another name
+  bool required = false;                // an object without it is refused
+  bool foreign = false;                 // see FindForeign
   std::string about = {}, only = {};
 };
 
@@ -69,6 +67,11 @@ class FieldNotes {
   std::vector<std::vector<std::string>> choices_;
 };
 
+// Values whose written() is there as long as the text. Errors: the text is not one JSON object in
+// UTF-8, has a member twice (one of them would be silently ignored), is nested too deeply, or has too
+// many values.
+[[nodiscard]] Parsed<Json> ReadJsonObject(std::string_view text);
+
 class JsonFields {
  public:
   // `object` and `error` must outlive this object, and names must outlive the readers. prefix: for
@@ -99,7 +102,7 @@ class JsonFields {
   // `out`: T or optional<T>. True: the field was given.
   template <typename T>
   bool Integer(const Names& names, std::int64_t least, std::int64_t most, T& out) {
-    Note(names, {.kind = Json::value_t::number_integer,
+    Note(names, {.kind = Json::Kind::kInteger,
                  .least = static_cast<double>(least),
                  .most = static_cast<double>(most),
                  .otherwise = JsonOf(out)});
@@ -110,10 +113,8 @@ class JsonFields {
   }
   template <typename T>
   bool Number(const Names& names, double least, double most, T& out) {
-    Note(names, {.kind = Json::value_t::number_float,
-                 .least = least,
-                 .most = most,
-                 .otherwise = JsonOf(out)});
+    Note(names,
+         {.kind = Json::Kind::kNumber, .least = least, .most = most, .otherwise = JsonOf(out)});
     const auto value =
         Agreed<double>(names, [&](std::string_view name) { return ReadNumber(name, least, most); });
     if (value) out = static_cast<float>(*value);
@@ -121,16 +122,16 @@ class JsonFields {
   }
   template <typename T>
   bool Switch(std::string_view name, T& out) {
-    Note(name, {.kind = Json::value_t::boolean, .otherwise = JsonOf(out)});
-    const Json* const value = ReadKind(name, Json::value_t::boolean);
-    if (value != nullptr) out = value->get<bool>();
+    Note(name, {.kind = Json::Kind::kBoolean, .otherwise = JsonOf(out)});
+    const Json* const value = ReadKind(name, Json::Kind::kBoolean);
+    if (value != nullptr) out = value->boolean();
     return value != nullptr;
   }
   bool Text(const Names& names, std::string& out) {
-    Note(names, {.kind = Json::value_t::string});
+    Note(names, {.kind = Json::Kind::kString});
     const auto value = Agreed<std::string>(names, [&](std::string_view name) {
-      const Json* const text = ReadKind(name, Json::value_t::string);
-      return text != nullptr ? std::optional(text->get<std::string>()) : std::nullopt;
+      const Json* const text = ReadKind(name, Json::Kind::kString);
+      return text != nullptr ? std::optional(text->text()) : std::nullopt;
     });
     if (value) out = *value;
     return value.has_value();
@@ -141,7 +142,7 @@ class JsonFields {
   // An error: one of these fields of the body must be there.
   void Missing(const Names& names, std::string_view why);
   // Null if it is absent; an error if it has another type.
-  const Json* Object(std::string_view name) { return ReadKind(name, Json::value_t::object); }
+  const Json* Object(std::string_view name) { return ReadKind(name, Json::Kind::kObject); }
 
   // A field that is accepted and changes nothing, whatever its value is.
   void Idle(std::string_view name) { NoteIdle(name, Find(name)); }
@@ -185,7 +186,7 @@ class JsonFields {
   std::vector<std::string> Unknown() const;
   std::string_view Nearest(const std::string& name) const;
   void BadName(const std::string& name);
-  const Json* ReadKind(std::string_view name, Json::value_t kind);
+  const Json* ReadKind(std::string_view name, Json::Kind kind);
   void Note(const Names& names, const FieldNote& note) const;
   // What holds if a field is absent; nothing where the reader has no value for that, or nobody notes it.
   template <typename T>

@@ -13,8 +13,6 @@
 namespace foretoken::server {
 namespace {
 
-using LlamaCppJson = nlohmann::ordered_json;
-
 constexpr std::size_t kMostHeld = 64;  // tokens without a text
 
 std::string_view LlamaCppTypeOf(const ApiError& error) {
@@ -32,24 +30,22 @@ std::string InLlamaCppWords(std::string message) {
   return message;
 }
 
-LlamaCppJson BiasesJson(const SamplingParameters& sampling) {
-  LlamaCppJson list = LlamaCppJson::array();
+Json BiasesJson(const SamplingParameters& sampling) {
+  Json list = Json::array();
   for (const auto& [token, bias] : sampling.logit_bias)
-    list.push_back({{"bias", std::isfinite(bias) ? LlamaCppJson(bias) : LlamaCppJson(nullptr)},
-                    {"token", token}});
+    list.push_back({{"bias", std::isfinite(bias) ? Json(bias) : Json(nullptr)}, {"token", token}});
   return list;
 }
 
-LlamaCppJson PerSecondJson(std::int64_t n, double ms) {
-  return n > 0 && ms > 0 ? LlamaCppJson(1000.0 * static_cast<double>(n) / ms)
-                         : LlamaCppJson(nullptr);
+Json PerSecondJson(std::int64_t n, double ms) {
+  return n > 0 && ms > 0 ? Json(1000.0 * static_cast<double>(n) / ms) : Json(nullptr);
 }
 
-LlamaCppJson LlamaCppTimings(const Completion& completion) {
+Json LlamaCppTimings(const Completion& completion) {
   const Timings& t = completion.timings;
-  LlamaCppJson json = {{"cache_n", t.cached_prompt_tokens},
-                       {"prompt_n", t.prompt_tokens},
-                       {"prompt_ms", t.prompt_ms}};
+  Json json = {{"cache_n", t.cached_prompt_tokens},
+               {"prompt_n", t.prompt_tokens},
+               {"prompt_ms", t.prompt_ms}};
   if (t.prompt_tokens > 0) json["prompt_per_token_ms"] = t.prompt_ms / t.prompt_tokens;
   if (auto rate = PerSecondJson(t.prompt_tokens, t.prompt_ms); !rate.is_null())
     json["prompt_per_second"] = std::move(rate);
@@ -63,7 +59,7 @@ LlamaCppJson LlamaCppTimings(const Completion& completion) {
   return json;
 }
 
-LlamaCppJson LlamaCppToken(const ReplyFrame& frame, std::int32_t id, float logprob) {
+Json LlamaCppToken(const ReplyFrame& frame, std::int32_t id, float logprob) {
   constexpr double kLeast = -9999;  // in place of -inf, which JSON lacks
   const std::string text = frame.piece(id);
   std::vector<int> bytes;
@@ -75,10 +71,9 @@ LlamaCppJson LlamaCppToken(const ReplyFrame& frame, std::int32_t id, float logpr
           {"logprob", std::isfinite(value) ? value : kLeast}};
 }
 
-LlamaCppJson LlamaCppProbability(const ReplyFrame& frame, std::int32_t id,
-                                 const TokenLogprobs& logprobs) {
-  LlamaCppJson json = LlamaCppToken(frame, id, logprobs.logprob);
-  json["top_logprobs"] = LlamaCppJson::array();
+Json LlamaCppProbability(const ReplyFrame& frame, std::int32_t id, const TokenLogprobs& logprobs) {
+  Json json = LlamaCppToken(frame, id, logprobs.logprob);
+  json["top_logprobs"] = Json::array();
   for (const auto& [other, logprob] : logprobs.top)
     json["top_logprobs"].push_back(LlamaCppToken(frame, other, logprob));
   return json;
@@ -104,10 +99,10 @@ const char* StopType(const Completion& completion, const std::string& word) {
 }
 
 // The named members; "a/b" is the member b of the member a, under this whole name.
-LlamaCppJson Chosen(const LlamaCppJson& json, const std::vector<std::string>& names) {
-  LlamaCppJson chosen = LlamaCppJson::object();
+Json Chosen(const Json& json, const std::vector<std::string>& names) {
+  Json chosen = Json::object();
   for (const std::string& name : names) {
-    const LlamaCppJson* value = &json;
+    const Json* value = &json;
     std::size_t begin = 0;
     while (value != nullptr && begin <= name.size()) {
       const std::size_t end = std::min(name.find('/', begin), name.size());
@@ -183,7 +178,7 @@ class LlamaCpp final : public ReplyWriter {
   struct Shown {
     std::size_t n_tokens = 0;
     std::vector<std::int32_t> tokens;  // since the last part
-    LlamaCppJson probabilities = LlamaCppJson::array();
+    Json probabilities = Json::array();
   };
 
   bool Shows(std::string_view name) const {
@@ -193,7 +188,7 @@ class LlamaCpp final : public ReplyWriter {
 
   std::string Said(int choice, const std::string& text) {
     Shown& shown = shown_[static_cast<std::size_t>(choice)];
-    LlamaCppJson json = {
+    Json json = {
         {"index", choice},
         {"content", text},
         {"tokens", std::exchange(shown.tokens, {})},
@@ -201,7 +196,7 @@ class LlamaCpp final : public ReplyWriter {
         {"tokens_predicted", shown.n_tokens},
         {"tokens_evaluated", reply_.prompt_sizes[static_cast<std::size_t>(choice / reply_.n)]}};
     if (!shown.probabilities.empty())
-      json["completion_probabilities"] = std::exchange(shown.probabilities, LlamaCppJson::array());
+      json["completion_probabilities"] = std::exchange(shown.probabilities, Json::array());
     return EventText(OneLine(json));
   }
 
@@ -211,10 +206,10 @@ class LlamaCpp final : public ReplyWriter {
     const std::string word = StoppingWord(frame, completion, reply_.stop);
     const std::size_t n_all = completion.prompt_token_ids.size() + completion.token_ids.size();
     const bool limit = completion.finish_reason == FinishReason::kLength;
-    LlamaCppJson settings = LlamaCppJson::parse(reply_.settings_json);
+    Json settings = JsonOrNull(reply_.settings_json);
     settings["seed"] = completion.seed;
-    LlamaCppJson json = {{"index", choice}, {"content", streamed ? "" : completion.text}};
-    json["tokens"] = LlamaCppJson::array();
+    Json json = {{"index", choice}, {"content", streamed ? "" : completion.text}};
+    json["tokens"] = Json::array();
     if (reply_.return_tokens && !streamed) json["tokens"] = completion.token_ids;
     json["id_slot"] = completion.slot;
     json["stop"] = true;
@@ -247,7 +242,7 @@ class LlamaCpp final : public ReplyWriter {
   std::vector<Shown> shown_;  // of each choice
 };
 
-LlamaCppJson SlotJson(const LlamaCppProps& props, int id) {
+Json SlotJson(const LlamaCppProps& props, int id) {
   return {{"id", id},
           {"id_task", -1},
           {"n_ctx", props.context},
@@ -258,21 +253,21 @@ LlamaCppJson SlotJson(const LlamaCppProps& props, int id) {
 }  // namespace
 
 std::string LlamaCppErrorJson(const ApiError& error) {
-  return OneLine(LlamaCppJson{{"error",
-                               {{"code", error.status},
-                                {"message", InLlamaCppWords(error.message)},
-                                {"type", LlamaCppTypeOf(error)}}}});
+  return OneLine(Json{{"error",
+                       {{"code", error.status},
+                        {"message", InLlamaCppWords(error.message)},
+                        {"type", LlamaCppTypeOf(error)}}}});
 }
 
 std::string LlamaCppSettingsJson(const GenerationCall& call, int context) {
   const Request& request = call.request;
   const SamplingParameters& s = request.sampling;
   const int length = call.max_tokens.value_or(-1);
-  LlamaCppJson json = {
+  Json json = {
       {"n_ctx", context},
       {"n_predict", length},
       {"max_tokens", length},
-      {"seed", call.seed ? LlamaCppJson(*call.seed) : LlamaCppJson(-1)},
+      {"seed", call.seed ? Json(*call.seed) : Json(-1)},
       {"temperature", s.temperature},
       {"top_k", s.top_k},
       {"top_p", s.top_p},
@@ -307,14 +302,14 @@ std::unique_ptr<ReplyWriter> LlamaCppWriter(LlamaCppReply reply) {
 }
 
 std::string LlamaCppPropsJson(const LlamaCppProps& props) {
-  LlamaCppJson settings = SlotJson(props, 0);
+  Json settings = SlotJson(props, 0);
   settings["is_processing"] = false;
-  settings["params"] = LlamaCppJson::parse(LlamaCppSettingsJson({}, props.context));
-  LlamaCppJson json = {{"default_generation_settings", std::move(settings)},
-                       {"total_slots", props.slots},
-                       {"model_alias", props.name},
-                       {"model_path", props.name},
-                       {"modalities", {{"vision", false}, {"audio", false}}}};
+  settings["params"] = JsonOrNull(LlamaCppSettingsJson({}, props.context));
+  Json json = {{"default_generation_settings", std::move(settings)},
+               {"total_slots", props.slots},
+               {"model_alias", props.name},
+               {"model_path", props.name},
+               {"modalities", {{"vision", false}, {"audio", false}}}};
   if (!props.chat_template.empty()) json["chat_template"] = props.chat_template;
   json["bos_token"] = props.bos;
   json["eos_token"] = props.eos;
@@ -324,29 +319,29 @@ std::string LlamaCppPropsJson(const LlamaCppProps& props) {
 }
 
 std::string LlamaCppSlotsJson(const LlamaCppProps& props) {
-  LlamaCppJson slots = LlamaCppJson::array();
+  Json slots = Json::array();
   for (int i = 0; i < props.slots; ++i) slots.push_back(SlotJson(props, i));
   return OneLine(slots);
 }
 
 std::string LlamaCppSavedJson(const LlamaCppSlotAction& action) {
-  return OneLine(LlamaCppJson{{"id_slot", action.slot},
-                              {"filename", action.filename},
-                              {"n_saved", action.counts.tokens},
-                              {"n_written", action.counts.bytes},
-                              {"timings", {{"save_ms", action.ms}}}});
+  return OneLine(Json{{"id_slot", action.slot},
+                      {"filename", action.filename},
+                      {"n_saved", action.counts.tokens},
+                      {"n_written", action.counts.bytes},
+                      {"timings", {{"save_ms", action.ms}}}});
 }
 
 std::string LlamaCppRestoredJson(const LlamaCppSlotAction& action) {
-  return OneLine(LlamaCppJson{{"id_slot", action.slot},
-                              {"filename", action.filename},
-                              {"n_restored", action.counts.tokens},
-                              {"n_read", action.counts.bytes},
-                              {"timings", {{"restore_ms", action.ms}}}});
+  return OneLine(Json{{"id_slot", action.slot},
+                      {"filename", action.filename},
+                      {"n_restored", action.counts.tokens},
+                      {"n_read", action.counts.bytes},
+                      {"timings", {{"restore_ms", action.ms}}}});
 }
 
 std::string LlamaCppErasedJson(const LlamaCppSlotAction& action) {
-  return OneLine(LlamaCppJson{{"id_slot", action.slot}, {"n_erased", action.counts.tokens}});
+  return OneLine(Json{{"id_slot", action.slot}, {"n_erased", action.counts.tokens}});
 }
 
 }  // namespace foretoken::server

@@ -9,18 +9,12 @@
 #include <limits>
 
 #include "server/api/json_fields.h"
-#include "server/api/json_member.h"
-#include "server/api/json_tree.h"
-#include "server/api/object_text.h"
 #include "server/api/sampling_fields.h"
 
 namespace foretoken::server {
 namespace {
 
 constexpr std::size_t kMaxResponseFields = 64;
-// Their members keep their order.
-constexpr std::string_view kOrderedFields[] = {"json_schema", "response_format", "guided_json",
-                                               "structured_outputs"};
 constexpr std::string_view kLlamaCppLengths[] = {"n_predict", "max_tokens", "max_completion_tokens",
                                                  "max_new_tokens"};
 
@@ -60,8 +54,8 @@ bool Contains(const List& list, std::string_view name) {
 // Writes the body of a completion of OpenAI's while it reads one of llama.cpp's.
 class LlamaCppReader {
  public:
-  LlamaCppReader(const Json& json, std::string_view body, const ModelLimits& limits)
-      : json_(json), body_(body), limits_(limits), fields_(json, "", error_) {}
+  LlamaCppReader(const Json& body, const ModelLimits& limits)
+      : body_(body), limits_(limits), fields_(body, "", error_) {}
 
   void ReadPrompts() {
     const Json* const value = Own("prompt");
@@ -109,24 +103,17 @@ class LlamaCppReader {
   }
 
   // The body of OpenAI's call. REQUIRES: Finish has returned a call.
-  std::string Translated(std::size_t n_prompts) {
-    ObjectText out;
-    for (const auto& [name, value] : json_.items())
+  Json Translated(std::size_t n_prompts) {
+    Json out;
+    for (const auto& [name, value] : body_.members())
       if (!value.is_null() && !Contains(taken_, name))
-        out.Put(name, Contains(kOrderedFields, name) ? std::string(RawMember(body_, {name}))
-                      : IsGreedy(name, value)        ? "0"
-                                                     : OneLine(value));
-    if (std::none_of(std::begin(kLlamaCppLengths), std::end(kLlamaCppLengths),
-                     [this](std::string_view name) {
-                       const auto found = json_.find(name);
-                       return found != json_.end() && !found->is_null();
-                     }))
-      out.Put("max_tokens", "-1");
-    if (!ids_.empty()) out.Put("logit_bias", "[" + ids_ + "]");
-    std::string prompts;  // to be filled in
-    for (std::size_t i = 0; i < n_prompts; ++i) prompts += i == 0 ? "\"\"" : ",\"\"";
-    out.Put("prompt", "[" + prompts + "]");
-    return out.Text();
+        out[name] = IsGreedy(name, value) ? Json(0) : value;
+    if (std::all_of(std::begin(kLlamaCppLengths), std::end(kLlamaCppLengths),
+                    [this](std::string_view name) { return body_.at(name).is_null(); }))
+      out["max_tokens"] = -1;
+    if (!ids_.empty()) out["logit_bias"] = std::move(ids_);
+    out["prompt"] = std::vector<std::string>(n_prompts);  // to be filled in
+    return out;
   }
 
   std::vector<std::string> notices() { return std::move(notices_); }
@@ -142,8 +129,7 @@ class LlamaCppReader {
 
   // A temperature below 0 is one of 0.
   static bool IsGreedy(std::string_view name, const Json& value) {
-    return (name == "temperature" || name == "temp") && value.is_number() &&
-           value.get<double>() < 0;
+    return (name == "temperature" || name == "temp") && value.is_number() && value.number() < 0;
   }
 
   void ReadPrompt(const Json& value) {
@@ -151,15 +137,13 @@ class LlamaCppReader {
     std::vector<Prompt>& parts = call_.prompts.emplace_back();
     const Json* text = &value;
     if (value.is_object()) {
-      const auto data = value.find("multimodal_data");
-      if (data != value.end() && !data->empty())
+      if (!value.at("multimodal_data").empty())
         return fields_.Bad("prompt", "models here read and write text; leave multimodal_data out",
                            "unsupported_parameter");
-      const auto found = value.find("prompt_string");
-      if (found != value.end()) text = &*found;
+      text = &value.at("prompt_string", value);
     }
     if (text->is_string()) {
-      parts.emplace_back(text->get<std::string>());
+      parts.emplace_back(text->text());
     } else if (value.is_array() && !value.empty()) {
       for (const Json& part : value) ReadPart(part, parts);
     } else {
@@ -173,7 +157,7 @@ class LlamaCppReader {
   void ReadPart(const Json& part, std::vector<Prompt>& parts) {
     if (fields_.failed()) return;
     if (part.is_string()) {
-      parts.emplace_back(part.get<std::string>());
+      parts.emplace_back(part.text());
       return;
     }
     if (parts.empty() || !std::holds_alternative<std::vector<std::int32_t>>(parts.back()))
@@ -186,10 +170,10 @@ class LlamaCppReader {
   void ReadExtra(const Json& chunk) {
     if (fields_.failed()) return;
     const auto text_of = [&](const char* name, std::string& out) {
-      const auto found = chunk.is_object() ? chunk.find(name) : chunk.end();
-      if (!chunk.is_object() || found == chunk.end() || found->is_null()) return chunk.is_object();
-      if (found->is_string()) out = found->get<std::string>();
-      return found->is_string();
+      const Json& text = chunk.at(name);
+      if (text.is_null()) return chunk.is_object();
+      if (text.is_string()) out = text.text();
+      return text.is_string();
     };
     auto& [name, text] = call_.gap.extra.emplace_back();
     if (!text_of("filename", name) || !text_of("text", text))
@@ -205,7 +189,7 @@ class LlamaCppReader {
     if (good)
       for (const Json& name : *list) {
         good &= name.is_string();
-        if (good) call_.response_fields.push_back(name.get<std::string>());
+        if (good) call_.response_fields.push_back(name.text());
       }
     if (!good)
       fields_.Bad("response_fields", fmt::format("it is not a list of at most {} names; give one",
@@ -218,7 +202,7 @@ class LlamaCppReader {
     if (biases == nullptr) return;
     bool good = biases->is_structured();
     if (biases->is_object())
-      for (const auto& [name, value] : biases->items()) ReadBias(TokenOrText(name), value);
+      for (const auto& [name, value] : biases->members()) ReadBias(TokenOrText(name), value);
     if (biases->is_array())
       for (const Json& pair : *biases) {
         good &= pair.is_array() && pair.size() == 2;
@@ -240,19 +224,16 @@ class LlamaCppReader {
   void ReadBias(const Json& token, const Json& value) {
     if (fields_.failed() || value.is_null()) return;
     if (!token.is_string()) {
-      ids_.append(ids_.empty() ? "[" : ",[").append(OneLine(token)).append(",");
-      ids_.append(OneLine(value)).append("]");
-      return;
+      return ids_.push_back(Json::array({token, value}));
     }
-    const double bias = value.is_number() ? value.get<double>() : 1000;
+    const double bias = value.is_number() ? value.number() : 1000;
     if (value != false && !(bias >= -100 && bias <= 100))
       return fields_.Bad("logit_bias",
                          fmt::format("{} of {} is neither false nor in [-100, 100]; give such a "
                                      "value",
                                      JsonFields::Shown(value), JsonFields::Shown(token)));
-    call_.biases.emplace_back(
-        token.get<std::string>(),
-        value == false ? -std::numeric_limits<float>::infinity() : static_cast<float>(bias));
+    call_.biases.emplace_back(token.text(), value == false ? -std::numeric_limits<float>::infinity()
+                                                           : static_cast<float>(bias));
   }
 
   // The fields of filters that the list lacks do not count.
@@ -286,53 +267,37 @@ class LlamaCppReader {
   void ReadIdleLimit(const Limit& limit, const Json& value) {
     if (!value.is_number())
       return fields_.Bad(limit.name, JsonFields::Shown(value) + " is not a number; give one");
-    if (value.get<double>() > 0)
+    if (value.number() > 0)
       Notice(fmt::format("{}: {}; it changes nothing", limit.name, limit.advice));
   }
 
-  const Json& json_;
-  const std::string_view body_;
+  const Json& body_;
   const ModelLimits& limits_;
   std::optional<ApiError> error_;
   JsonFields fields_;
   LlamaCppCall call_;
-  std::string ids_;  // of logit_bias, as JSON
+  Json ids_ = Json::array();  // of logit_bias
   std::vector<std::string_view> taken_;
   std::vector<std::string> notices_;
 };
 
-struct LlamaCppBody {
-  LlamaCppCall call;
-  std::string text;  // the body of OpenAI's call
-};
-
-// The tree of the body is gone when the other body is read.
-Parsed<LlamaCppBody> ReadLlamaCppBody(std::string_view body, const ModelLimits& limits, bool gap) {
+Parsed<LlamaCppCall> ParseLlamaCpp(std::string_view body, const ModelLimits& limits, bool gap) {
   const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
-  LlamaCppReader reader(*json, body, limits);
+  LlamaCppReader reader(*json, limits);
   if (gap)
     reader.ReadGap();
   else
     reader.ReadPrompts();
-  auto call = reader.Finish();
-  if (!call) return Refuse(std::move(call).error());
-  LlamaCppBody read{.call = *std::move(call)};
-  read.text = reader.Translated(gap ? 1 : read.call.prompts.size());
-  read.call.generation.notices = reader.notices();
-  return read;
-}
-
-Parsed<LlamaCppCall> ParseLlamaCpp(std::string_view body, const ModelLimits& limits, bool gap) {
-  auto read = ReadLlamaCppBody(body, limits, gap);
+  auto read = reader.Finish();
   if (!read) return Refuse(std::move(read).error());
-  auto call = ParseCompletionCall(read->text, limits);
+  auto call = ReadCompletionCall(reader.Translated(gap ? 1 : read->prompts.size()), limits);
   if (!call) return Refuse(std::move(call).error());
-  std::vector<std::string> notices = std::move(read->call.generation.notices);
+  std::vector<std::string> notices = reader.notices();
   for (std::string& notice : call->notices) notices.push_back(std::move(notice));
-  read->call.generation = *std::move(call);
-  read->call.generation.notices = std::move(notices);
-  return std::move(read->call);
+  read->generation = *std::move(call);
+  read->generation.notices = std::move(notices);
+  return std::move(*read);
 }
 
 }  // namespace

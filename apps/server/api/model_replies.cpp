@@ -8,9 +8,7 @@
 namespace foretoken::server {
 namespace {
 
-using ModelMembers = nlohmann::ordered_json;
-
-ModelMembers SizesJson(const ModelSummary& model) {
+Json SizesJson(const ModelSummary& model) {
   return {{"architecture", model.architecture},
           {"type", model.type},
           {"parameters", model.parameters},
@@ -18,26 +16,26 @@ ModelMembers SizesJson(const ModelSummary& model) {
           {"context_size", model.context_size}};
 }
 
-ModelMembers ServedModelJson(const ServedModel& served) {
+Json ServedModelJson(const ServedModel& served) {
   const EngineSummary& engine = *served.engine;
-  ModelMembers model = {{"id", served.name},
-                        {"object", "model"},
-                        {"created", served.created},
-                        {"owned_by", "foretoken"},
-                        {"aliases", served.aliases}};
+  Json model = {{"id", served.name},
+                {"object", "model"},
+                {"created", served.created},
+                {"owned_by", "foretoken"},
+                {"aliases", served.aliases}};
   model["meta"] = SizesJson(engine.target);
   model["meta"]["chat_template"] = served.chats;
-  model["draft"] = engine.draft_model ? SizesJson(*engine.draft_model) : ModelMembers(nullptr);
+  model["draft"] = engine.draft_model ? SizesJson(*engine.draft_model) : Json(nullptr);
   model["drafts"] = DraftModelsJson(engine);
   return model;
 }
 
 }  // namespace
 
-nlohmann::ordered_json DraftModelsJson(const EngineSummary& engine) {
-  ModelMembers drafts = ModelMembers::array();
+Json DraftModelsJson(const EngineSummary& engine) {
+  Json drafts = Json::array();
   for (const DrafterSummary& draft : engine.drafters) {
-    ModelMembers json = {{"name", draft.name}, {"method", draft.method}};
+    Json json = {{"name", draft.name}, {"method", draft.method}};
     json.update(SizesJson(draft.model));
     drafts.push_back(std::move(json));
   }
@@ -49,8 +47,7 @@ std::string ModelJson(const ServedModel& model) {
 }
 
 std::string ModelsJson(const ServedModel& model) {
-  return OneLine(
-      ModelMembers{{"object", "list"}, {"data", ModelMembers::array({ServedModelJson(model)})}});
+  return OneLine(Json{{"object", "list"}, {"data", Json::array({ServedModelJson(model)})}});
 }
 
 }  // namespace foretoken::server

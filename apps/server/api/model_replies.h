@@ -23,6 +23,6 @@ std::string ModelsJson(const ServedModel& model);
 std::string ModelJson(const ServedModel& model);
 
 // The networks that draft, by the names that requests and statistics use.
-nlohmann::ordered_json DraftModelsJson(const EngineSummary& engine);
+Json DraftModelsJson(const EngineSummary& engine);
 
 }  // namespace foretoken::server

@@ -6,23 +6,22 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/json_fields.h"
+#include "base/json/json_reader.h"
 
 namespace foretoken::server {
 
 // A value on one line; bytes that are not UTF-8 become U+FFFD.
-template <typename Value>
-std::string OneLine(const Value& value) {
-  return value.dump(-1, ' ', false, Value::error_handler_t::replace);
+inline std::string OneLine(const Json& value) {
+  return value.dump();
 }
 
-inline nlohmann::ordered_json NullIfEmpty(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+inline Json NullIfEmpty(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
 }
 
 // The JSON of a text.
 inline std::string QuotedText(std::string_view text) {
-  return OneLine(Json(std::string(text)));
+  return QuotedJson(text);
 }
 
 // Valid JSON without the white space around its values, and so without line breaks.
@@ -38,6 +37,18 @@ inline std::string WithoutSpace(std::string_view json) {
     if (quoted && c == '\\' && i + 1 < json.size()) text += json[++i];
   }
   return text;
+}
+
+// An object with the members of both as they were written; those of `own` replace others of the same
+// name. Either may be empty. If one of them is no JSON object, the result is `own`, or `defaults` where
+// there is none.
+inline std::string MergedObjects(const std::string& defaults, const std::string& own) {
+  if (own.empty() || defaults.empty()) return own + defaults;
+  auto merged = ReadJson(defaults, {.keeps_text = true});
+  const auto more = ReadJson(own, {.keeps_text = true});
+  if (!merged || !more || !merged->is_object() || !more->is_object()) return own;
+  merged->update(*more);
+  return merged->written();
 }
 
 // An object, member by member. REQUIRES: no name twice.

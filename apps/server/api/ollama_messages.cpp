@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/api/json_member.h"
-
 namespace foretoken::server {
 namespace {
 
@@ -17,27 +15,26 @@ class OllamaMessages {
  public:
   explicit OllamaMessages(std::optional<ApiError>& error) : error_(error) {}
 
-  std::string Translate(const Json& list, std::string_view raw) {
-    const std::vector<std::string_view> texts = RawElements(raw);
-    std::string out = "[";
+  Json Translate(const Json& list) {
+    Json out = Json::array();
     for (std::size_t i = 0; i < list.size() && !error_; ++i) {
       const std::string where = fmt::format("messages[{}]", i);
       if (!list[i].is_object()) {
         error_ = BadField(where, "it is not an object; give {\"role\": ..., \"content\": ...}");
         break;
       }
-      out.append(i > 0 ? "," : "").append(Message(list[i], texts[i], where));
+      out.push_back(Message(list[i], where));
     }
-    return out + "]";
+    return out;
   }
 
  private:
-  std::string Message(const Json& message, std::string_view raw, const std::string& where) {
+  Json Message(const Json& message, const std::string& where) {
     JsonFields fields(message, where + ".", error_);
     std::string role, name, id;
     fields.Text("role", role);
     if (role.empty()) fields.Bad("role", "it is missing; use system, user, assistant or tool");
-    const bool content = fields.Has("content");
+    const Json* const content = fields.Find("content");
     const Json* const thought = fields.FindForeign("thinking");
     const Json* const images = fields.Find("images");
     if (images != nullptr && !(images->is_array() && images->empty()))
@@ -47,51 +44,46 @@ class OllamaMessages {
     fields.Text("tool_call_id", id);
     const Json* const calls = fields.Find("tool_calls");
     [[maybe_unused]] const auto others = fields.Others();  // a mistyped name is an error
-    std::string out = "{\"role\":" + Json(role).dump() + ",\"content\":";
-    out += content ? RawMember(raw, {"content"}) : "\"\"";
+    Json out = {{"role", role}, {"content", content != nullptr ? *content : Json("")}};
     if (calls != nullptr && !(calls->is_array() && calls->empty()))
-      out += Calls(*calls, RawMember(raw, {"tool_calls"}), where);
-    if (thought != nullptr && thought->is_string())
-      out.append(",\"reasoning_content\":").append(RawMember(raw, {"thinking"}));
+      out["tool_calls"] = Calls(*calls, where);
+    if (thought != nullptr && thought->is_string()) out["reasoning_content"] = *thought;
     if (role == "tool" && id.empty()) id = IdOfResult(name);
-    if (!id.empty()) out += ",\"tool_call_id\":" + Json(id).dump();
-    if (!name.empty()) out += ",\"name\":" + Json(name).dump();
-    return out + "}";
+    if (!id.empty()) out["tool_call_id"] = id;
+    if (!name.empty()) out["name"] = name;
+    return out;
   }
 
-  std::string Calls(const Json& calls, std::string_view raw, const std::string& where) {
+  Json Calls(const Json& calls, const std::string& where) {
     if (!calls.is_array()) {
       error_ = error_.value_or(BadField(where + ".tool_calls", "it is not a list; give one"));
       return {};
     }
-    const std::vector<std::string_view> texts = RawElements(raw);
     open_.clear(), by_name_.clear(), next_ = 0;
-    std::string out;
+    Json out = Json::array();
     for (std::size_t i = 0; i < calls.size() && !error_; ++i)
-      out.append(i > 0 ? "," : ",\"tool_calls\":[")
-          .append(Call(calls[i], texts[i], fmt::format("{}.tool_calls[{}]", where, i)));
-    return out + "]";
+      out.push_back(Call(calls[i], fmt::format("{}.tool_calls[{}]", where, i)));
+    return out;
   }
 
-  std::string Call(const Json& call, std::string_view raw, const std::string& where) {
-    const Json* const function =
-        call.is_object() && call.contains("function") ? &call.at("function") : nullptr;
-    if (function == nullptr || !function->is_object()) {
+  Json Call(const Json& call, const std::string& where) {
+    const Json& function = call.at("function");
+    if (!function.is_object()) {
       error_ = BadField(where, "it has no function; give {\"function\": {\"name\": ...}}");
       return {};
     }
-    JsonFields outer(call, where + ".", error_), fields(*function, where + ".function.", error_);
+    JsonFields outer(call, where + ".", error_), fields(function, where + ".function.", error_);
     std::string id, name;
     outer.Text("id", id);
     if (!fields.Text("name", name)) fields.Bad("name", "it is missing; give a tool's name");
-    const bool arguments = fields.Object("arguments") != nullptr;
+    const Json* const arguments = fields.Object("arguments");
     if (id.empty()) id = fmt::format("call_{}", n_calls_++);
     open_.push_back(id);
     by_name_[name].push_back(id);
-    return fmt::format(
-        "{{\"id\":{},\"type\":\"function\",\"function\":{{\"name\":{},\"arguments\":{}}}}}",
-        Json(id).dump(), Json(name).dump(),
-        arguments ? RawMember(raw, {"function", "arguments"}) : "{}");
+    return {{"id", id},
+            {"type", "function"},
+            {"function",
+             {{"name", name}, {"arguments", arguments != nullptr ? *arguments : Json::object()}}}};
   }
 
   // Results come in the order of the calls, or name their tool. "": there is no such call.
@@ -114,9 +106,8 @@ class OllamaMessages {
 
 }  // namespace
 
-std::string MessagesOfOllama(const Json& list, std::string_view raw,
-                             std::optional<ApiError>& error) {
-  return OllamaMessages(error).Translate(list, raw);
+Json MessagesOfOllama(const Json& list, std::optional<ApiError>& error) {
+  return OllamaMessages(error).Translate(list);
 }
 
 }  // namespace foretoken::server

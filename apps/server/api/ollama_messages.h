@@ -10,10 +10,8 @@
 
 namespace foretoken::server {
 
-// The JSON of a list of OpenAI's messages. list: the value of "messages", of which raw is the text.
-// Calls get ids, which the results after them name. The first error goes to `error`; the text is
-// then of no use. The time is linear in the text.
-std::string MessagesOfOllama(const Json& list, std::string_view raw,
-                             std::optional<ApiError>& error);
+// A list of OpenAI's messages. list: the value of "messages". Calls get ids, which the results after them
+// name. The first error goes to `error`; the list is then of no use.
+Json MessagesOfOllama(const Json& list, std::optional<ApiError>& error);
 
 }  // namespace foretoken::server

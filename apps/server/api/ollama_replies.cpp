@@ -12,8 +12,6 @@
 namespace foretoken::server {
 namespace {
 
-using OllamaJson = nlohmann::ordered_json;
-
 constexpr std::string_view kOllamaForever = "2999-01-01T00:00:00Z";  // the model stays loaded
 
 // 64 hexadecimal digits. Files are not digested: it is made of the name, so that it differs between
@@ -36,11 +34,11 @@ std::string OllamaCount(std::int64_t n) {
   return fmt::format("{:.1f}K", count / 1e3);
 }
 
-OllamaJson OllamaDetails(const ModelSummary& model) {
+Json OllamaDetails(const ModelSummary& model) {
   return {{"parent_model", ""},
           {"format", "gguf"},
           {"family", model.architecture},
-          {"families", OllamaJson::array({model.architecture})},
+          {"families", Json::array({model.architecture})},
           {"parameter_size", OllamaCount(model.parameters)},
           {"quantization_level", model.type}};
 }
@@ -50,7 +48,7 @@ std::string OllamaBegun(const ServedModel& served) {
 }
 
 // What lists of models have in common.
-OllamaJson OllamaEntry(const ServedModel& served) {
+Json OllamaEntry(const ServedModel& served) {
   const ModelSummary& model = served.engine->target;
   return {{"name", served.name},
           {"model", served.name},
@@ -60,8 +58,8 @@ OllamaJson OllamaEntry(const ServedModel& served) {
           {"details", OllamaDetails(model)}};
 }
 
-std::string OllamaList(OllamaJson entry) {
-  OllamaJson json;
+std::string OllamaList(Json entry) {
+  Json json;
   json["models"].push_back(std::move(entry));
   return OneLine(json);
 }
@@ -79,7 +77,7 @@ std::string OllamaTime(std::chrono::system_clock::time_point time) {
 }
 
 std::string OllamaErrorJson(const ApiError& error) {
-  return OneLine(OllamaJson{{"error", error.message}});
+  return OneLine(Json{{"error", error.message}});
 }
 
 std::string OllamaTagsJson(const ServedModel& served) {
@@ -87,7 +85,7 @@ std::string OllamaTagsJson(const ServedModel& served) {
 }
 
 std::string OllamaPsJson(const ServedModel& served) {
-  OllamaJson entry = OllamaEntry(served);
+  Json entry = OllamaEntry(served);
   entry.erase("modified_at");
   entry["expires_at"] = kOllamaForever;
   entry["size_vram"] = 0;
@@ -97,24 +95,23 @@ std::string OllamaPsJson(const ServedModel& served) {
 
 std::string OllamaShowJson(const ServedModel& served) {
   const ModelSummary& model = served.engine->target;
-  OllamaJson capabilities = {"completion"};
+  Json capabilities = {"completion"};
   if (served.chats) capabilities.push_back("tools");
-  return OneLine(OllamaJson{{"license", ""},
-                            {"modelfile", ""},
-                            {"parameters", ""},
-                            {"template", ""},
-                            {"details", OllamaDetails(model)},
-                            {"model_info",
-                             {{"general.architecture", model.architecture},
-                              {"general.parameter_count", model.parameters},
-                              {model.architecture + ".context_length", model.context_size}}},
-                            {"capabilities", capabilities},
-                            {"modified_at", OllamaBegun(served)}});
+  return OneLine(Json{{"license", ""},
+                      {"modelfile", ""},
+                      {"parameters", ""},
+                      {"template", ""},
+                      {"details", OllamaDetails(model)},
+                      {"model_info",
+                       {{"general.architecture", model.architecture},
+                        {"general.parameter_count", model.parameters},
+                        {model.architecture + ".context_length", model.context_size}}},
+                      {"capabilities", capabilities},
+                      {"modified_at", OllamaBegun(served)}});
 }
 
 std::string OllamaLoadedJson(const std::string& model, bool chat) {
-  OllamaJson json = {{"model", model},
-                     {"created_at", OllamaTime(std::chrono::system_clock::now())}};
+  Json json = {{"model", model}, {"created_at", OllamaTime(std::chrono::system_clock::now())}};
   if (chat)
     json["message"] = {{"role", "assistant"}, {"content", ""}};
   else

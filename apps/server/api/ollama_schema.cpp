@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "server/api/json_fields.h"
-#include "server/api/json_member.h"
-#include "server/api/json_tree.h"
 #include "server/api/ollama_messages.h"
 
 namespace foretoken::server {
@@ -40,25 +38,24 @@ constexpr std::string_view kIdleOptions[] = {
 // Writes the body of a call of OpenAI's while it reads one of Ollama's.
 class OllamaReader {
  public:
-  OllamaReader(const Json& json, std::string_view body, const ModelLimits& limits)
-      : body_(body), limits_(limits), fields_(json, "", error_) {}
+  OllamaReader(const Json& body, const ModelLimits& limits)
+      : limits_(limits), fields_(body, "", error_) {}
 
   // Nothing: there are no messages.
-  Parsed<std::optional<std::string>> Chat() {
+  Parsed<std::optional<Json>> Chat() {
     ReadShared();
     for (const char* const name : {"tools", "tool_choice", "parallel_tool_calls"})
-      if (fields_.Has(name)) Put(name, RawMember(body_, {name}));
+      if (const Json* const value = fields_.Find(name)) out_[name] = *value;
     const Json* const messages = fields_.Find("messages");
     const bool some = messages != nullptr && !(messages->is_array() && messages->empty());
     if (some && !messages->is_array()) fields_.Bad("messages", "it is not a list; give one");
     fields_.Finish();
-    if (some && !error_)
-      Put("messages", MessagesOfOllama(*messages, RawMember(body_, {"messages"}), error_));
+    if (some && !error_) out_["messages"] = MessagesOfOllama(*messages, error_);
     return Body(some);
   }
 
   // Nothing: there is no prompt. raw: in and out; true: a completion, otherwise a chat.
-  Parsed<std::optional<std::string>> Generate(bool chats, bool& raw) {
+  Parsed<std::optional<Json>> Generate(bool chats, bool& raw) {
     ReadShared();
     std::string prompt, system;
     fields_.Text("prompt", prompt);
@@ -79,13 +76,11 @@ class OllamaReader {
     fields_.Finish();
     raw |= !chats;
     if (raw) {
-      Put("prompt", Json(prompt).dump());
+      out_["prompt"] = prompt;
     } else {
-      const auto message = [](const char* role, const std::string& text) {
-        return fmt::format("{{\"role\":\"{}\",\"content\":{}}}", role, Json(text).dump());
-      };
-      const std::string first = system.empty() ? "" : message("system", system) + ",";
-      Put("messages", "[" + first + message("user", prompt) + "]");
+      Json& messages = out_["messages"] = Json::array();
+      if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
+      messages.push_back({{"role", "user"}, {"content", prompt}});
     }
     return Body(!prompt.empty());
   }
@@ -94,20 +89,16 @@ class OllamaReader {
   std::string_view effort_variable() const { return variable_; }
 
  private:
-  void Put(std::string_view name, std::string_view json) {
-    out_.append(out_.empty() ? "{\"" : ",\"").append(name).append("\":").append(json);
-  }
-
-  Parsed<std::optional<std::string>> Body(bool asks) {
+  Parsed<std::optional<Json>> Body(bool asks) {
     if (error_) return Refuse(*std::move(error_));
     if (!asks) return std::nullopt;
-    return std::move(out_) + "}";
+    return std::move(out_);
   }
 
   void ReadShared() {
     ReadOllamaModel(fields_, limits_);
     fields_.Switch("stream", stream_);
-    Put("stream", stream_ ? "true" : "false");
+    out_["stream"] = stream_;
     ReadFormat();
     ReadOptions();
     ReadThink();
@@ -129,13 +120,12 @@ class OllamaReader {
   void ReadFormat() {
     const Json* const format = fields_.Find("format");
     if (format == nullptr || *format == "") return;
-    if (*format == "json") return Put("response_format", R"({"type":"json_object"})");
+    if (*format == "json") return void(out_["response_format"] = {{"type", "json_object"}});
     if (!format->is_object())
       return fields_.Bad("format", JsonFields::Shown(*format) +
                                        " is no form; use \"json\", or give a JSON Schema");
-    Put("response_format",
-        fmt::format(R"({{"type":"json_schema","json_schema":{{"name":"answer","schema":{}}}}})",
-                    RawMember(body_, {"format"})));
+    out_["response_format"] = {{"type", "json_schema"},
+                               {"json_schema", {{"name", "answer"}, {"schema", *format}}}};
   }
 
   void ReadOptions() {
@@ -144,13 +134,13 @@ class OllamaReader {
     if (options != nullptr) {
       JsonFields fields(*options, "options.", error_);
       for (const std::string_view name : kSameOptions)
-        if (fields.Has(name)) Put(name, RawMember(body_, {"options", name}));
+        if (const Json* const value = fields.Find(name)) out_[name] = *value;
       for (const std::string_view name : kIdleOptions)
         fields.NoteIdle(name, fields.FindForeign(name, "the start of the server has decided it"));
       fields.Integer("num_predict", -2, 1 << 24, most);
       fields.Finish();
     }
-    Put("max_tokens", fmt::format("{}", most.value_or(0) > 0 ? *most : -1));
+    out_["max_tokens"] = most.value_or(0) > 0 ? *most : -1;
   }
 
   // Templates that let a model think know these variables.
@@ -161,52 +151,32 @@ class OllamaReader {
       return fields_.Bad("think", JsonFields::Shown(*think) +
                                       " is neither true, false nor a level; give one of them");
     variable_ = think->is_boolean() ? "enable_thinking" : "reasoning_effort";
-    kwargs_ = fmt::format("{{\"{}\":{}}}", variable_, think->dump());
+    kwargs_ = Json{{variable_, *think}}.dump();
   }
 
-  const std::string_view body_;
   const ModelLimits& limits_;
   std::optional<ApiError> error_;
   JsonFields fields_;
-  std::string out_, kwargs_;
+  Json out_;
+  std::string kwargs_;
   std::string_view variable_;
   bool stream_ = true;
 };
 
-// The body of a call of OpenAI's, and what else was read.
-struct OllamaBody {
-  std::optional<std::string> text;
-  bool raw = false;
-  std::string template_kwargs;
-  std::string_view effort_variable = {};
-};
-
-// The tree of the body is gone when the other body is read.
-Parsed<OllamaBody> ReadOllamaBody(std::string_view body, const ModelLimits& limits, bool chat,
-                                  bool chats) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return Refuse(json.error());
-  OllamaReader reader(*json, body, limits);
-  OllamaBody read;
-  auto text = chat ? reader.Chat() : reader.Generate(chats, read.raw);
-  if (!text) return Refuse(std::move(text).error());
-  read.text = *std::move(text);
-  read.template_kwargs = reader.template_kwargs();
-  read.effort_variable = reader.effort_variable();
-  return read;
-}
-
 Parsed<OllamaCall> ParseOllama(std::string_view body, const ModelLimits& limits, bool chat,
                                bool chats) {
-  auto read = ReadOllamaBody(body, limits, chat, chats);
-  if (!read) return Refuse(std::move(read).error());
-  if (!read->text) return OllamaCall{.load = true};
-  auto call =
-      read->raw ? ParseCompletionCall(*read->text, limits) : ParseChatCall(*read->text, limits);
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  OllamaReader reader(*json, limits);
+  bool raw = false;
+  const Parsed<std::optional<Json>> read = chat ? reader.Chat() : reader.Generate(chats, raw);
+  if (!read) return Refuse(read.error());
+  if (!*read) return OllamaCall{.load = true};
+  auto call = raw ? ReadCompletionCall(**read, limits) : ReadChatCall(**read, limits);
   if (!call) return Refuse(std::move(call).error());
-  call->template_kwargs_json = std::move(read->template_kwargs);
-  call->effort_variable = read->effort_variable;
-  return OllamaCall{.raw = read->raw, .generation = *std::move(call)};
+  call->template_kwargs_json = reader.template_kwargs();
+  call->effort_variable = reader.effort_variable();
+  return OllamaCall{.raw = raw, .generation = *std::move(call)};
 }
 
 }  // namespace

@@ -55,8 +55,7 @@ class OllamaAnswer {
     if (!call_) return;
     auto [name, arguments] = *std::exchange(call_, std::nullopt);
     if (arguments.empty() && !cut) arguments = "{}";
-    if (!nlohmann::json::accept(arguments) ||
-        arguments.find_first_not_of(" \t\r\n") != arguments.find('{')) {
+    if (!ReadJson(arguments) || arguments.find_first_not_of(" \t\r\n") != arguments.find('{')) {
       lost_ = true;
       return;
     }
@@ -146,8 +145,8 @@ class Ollama final : public ReplyWriter {
   // A whole reply, or the last part of a stream.
   std::string Last(const ReplyFrame& frame, const Choice& choice) {
     const Completion& completion = choice.end.completion;
-    nlohmann::ordered_json rest = {{"done_reason", Name(completion.finish_reason)}, {"done", true}};
-    if (!chat_) rest["context"] = nlohmann::ordered_json::array();
+    Json rest = {{"done_reason", Name(completion.finish_reason)}, {"done", true}};
+    if (!chat_) rest["context"] = Json::array();
     rest["total_duration"] = Nanoseconds(choice.end.total_ms);
     rest["load_duration"] = 0;
     rest["prompt_eval_count"] = completion.prompt_token_ids.size();

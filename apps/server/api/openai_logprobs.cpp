@@ -12,20 +12,18 @@
 namespace foretoken::server {
 namespace {
 
-using LogprobJson = nlohmann::ordered_json;
-
 constexpr double kLeastLogprob = -9999;  // instead of -inf, which JSON lacks; as other servers do
 
-LogprobJson ChatToken(const PieceOf& piece, std::int32_t id, float logprob) {
+Json ChatToken(const PieceOf& piece, std::int32_t id, float logprob) {
   const std::string text = piece(id);
   std::vector<int> bytes;
   for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
   return {{"token", text}, {"logprob", Logprob(logprob)}, {"bytes", std::move(bytes)}};
 }
 
-LogprobJson ChatEntry(const PieceOf& piece, const LogprobOf& entry) {
-  LogprobJson token = ChatToken(piece, entry.id, entry.logprobs->logprob);
-  token["top_logprobs"] = LogprobJson::array();
+Json ChatEntry(const PieceOf& piece, const LogprobOf& entry) {
+  Json token = ChatToken(piece, entry.id, entry.logprobs->logprob);
+  token["top_logprobs"] = Json::array();
   for (const auto& [top, logprob] : entry.logprobs->top)
     token["top_logprobs"].push_back(ChatToken(piece, top, logprob));
   return token;
@@ -35,14 +33,13 @@ LogprobJson ChatEntry(const PieceOf& piece, const LogprobOf& entry) {
 constexpr std::array<const char*, 4> kLists = {"tokens", "token_logprobs", "top_logprobs",
                                                "text_offset"};
 
-LogprobJson ValueEntry(const LogprobOf& token) {
-  return token.logprobs != nullptr ? LogprobJson(Logprob(token.logprobs->logprob))
-                                   : LogprobJson(nullptr);
+Json ValueEntry(const LogprobOf& token) {
+  return token.logprobs != nullptr ? Json(Logprob(token.logprobs->logprob)) : Json(nullptr);
 }
 
-LogprobJson TopEntry(const PieceOf& piece, const LogprobOf& token) {
+Json TopEntry(const PieceOf& piece, const LogprobOf& token) {
   if (token.logprobs == nullptr) return nullptr;
-  LogprobJson top = LogprobJson::object();
+  Json top = Json::object();
   for (const auto& [other, logprob] : token.logprobs->top) top[piece(other)] = Logprob(logprob);
   return top;
 }
@@ -53,29 +50,26 @@ double Logprob(float value) {
   return std::isfinite(value) ? static_cast<double>(value) : kLeastLogprob;
 }
 
-nlohmann::ordered_json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens,
-                                 TextOffsets& offsets) {
-  std::array<LogprobJson, 4> lists = {LogprobJson::array(), LogprobJson::array(),
-                                      LogprobJson::array(), LogprobJson::array()};
+Json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens, TextOffsets& offsets) {
+  std::array<Json, 4> lists = {Json::array(), Json::array(), Json::array(), Json::array()};
   for (const LogprobOf& token : tokens) {
     lists[0].push_back(frame.piece(token.id));
     lists[1].push_back(ValueEntry(token));
     lists[2].push_back(TopEntry(frame.piece, token));
     lists[3].push_back(offsets.Pass(token.id));
   }
-  LogprobJson json;
+  Json json;
   for (std::size_t i = 0; i < lists.size(); ++i) json[kLists[i]] = std::move(lists[i]);
   return json;
 }
 
-nlohmann::ordered_json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens,
-                                    std::size_t offset) {
+Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, std::size_t offset) {
   if (!frame.logprobs) return nullptr;
   if (!frame.chat) {
     TextOffsets offsets(frame, offset);
     return FourLists(frame, tokens, offsets);
   }
-  LogprobJson content = LogprobJson::array();
+  Json content = Json::array();
   for (const LogprobOf& token : tokens) content.push_back(ChatEntry(frame.piece, token));
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
@@ -102,7 +96,7 @@ void AddLogprobs(const ReplyFrame& frame, const Choice& choice, LongText& text) 
     });
     return text.Add(",\"refusal\":null}");
   }
-  const auto add = [&](std::size_t list, std::function<LogprobJson(const LogprobOf&)> entry) {
+  const auto add = [&](std::size_t list, std::function<Json(const LogprobOf&)> entry) {
     text.Add(std::string(list == 0 ? "{\"" : ",\"") + kLists[list] + "\":");
     text.AddList(all->size(), [all, entry = std::move(entry)](std::size_t i, std::string& out) {
       out += OneLine(entry((*all)[i]));
@@ -110,10 +104,10 @@ void AddLogprobs(const ReplyFrame& frame, const Choice& choice, LongText& text) 
   };
   const TextOffsets offsets = frame.echo_logprobs ? TextOffsets(frame, choice.echo)
                                                   : TextOffsets(frame, choice.echo.text.size());
-  add(0, [&frame](const LogprobOf& token) -> LogprobJson { return frame.piece(token.id); });
+  add(0, [&frame](const LogprobOf& token) -> Json { return frame.piece(token.id); });
   add(1, ValueEntry);
   add(2, [&frame](const LogprobOf& token) { return TopEntry(frame.piece, token); });
-  add(3, [offsets = std::make_shared<TextOffsets>(offsets)](const LogprobOf& token) -> LogprobJson {
+  add(3, [offsets = std::make_shared<TextOffsets>(offsets)](const LogprobOf& token) -> Json {
     return offsets->Pass(token.id);
   });
   text.Add("}");

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/json/json.h"
 #include "server/api/long_text.h"
 #include "server/api/reply_frame.h"
 
@@ -49,12 +49,10 @@ class TextOffsets {
   std::size_t n_echoed_ = 0;  // tokens before those of the answer
 };
 
-nlohmann::ordered_json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens,
-                                 TextOffsets& offsets);
+Json FourLists(const ReplyFrame& frame, std::span<const LogprobOf> tokens, TextOffsets& offsets);
 
 // The log-probabilities of one chunk of a stream.
-nlohmann::ordered_json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens,
-                                    std::size_t offset);
+Json LogprobsJson(const ReplyFrame& frame, std::span<const LogprobOf> tokens, std::size_t offset);
 
 // The entries of the prompt, whose first token has none.
 std::vector<LogprobOf> EchoTokens(const Echo& echo, std::span<const TokenLogprobs> logprobs);

@@ -16,19 +16,17 @@
 namespace foretoken::server {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
 // An object without its end, so that more members can follow; and members with the end.
-std::string Opened(const OrderedJson& object) {
+std::string Opened(const Json& object) {
   std::string text = OneLine(object);
   text.pop_back();
   return text;
 }
-std::string Closing(const OrderedJson& members) {
+std::string Closing(const Json& members) {
   return "," + OneLine(members).substr(1);
 }
 
-OrderedJson Base(const ReplyFrame& frame, bool chunk) {
+Json Base(const ReplyFrame& frame, bool chunk) {
   const char* const object = !frame.chat ? "text_completion"
                              : chunk     ? "chat.completion.chunk"
                                          : "chat.completion";
@@ -41,12 +39,12 @@ OrderedJson Base(const ReplyFrame& frame, bool chunk) {
 
 // The calls among these parts, which begin with the `next`th call of the choice or go on with the
 // one before it. whole: each with all of its arguments; otherwise as additions to what came before.
-OrderedJson CallsJson(const ReplyFrame& frame, int choice, int next,
-                      std::span<const calls::AnswerPart> parts, bool whole) {
+Json CallsJson(const ReplyFrame& frame, int choice, int next,
+               std::span<const calls::AnswerPart> parts, bool whole) {
   using Kind = calls::AnswerPart::Kind;
-  OrderedJson list = OrderedJson::array();
-  const auto add = [&](OrderedJson call, int index) {
-    OrderedJson entry = OrderedJson::object();
+  Json list = Json::array();
+  const auto add = [&](Json call, int index) {
+    Json entry = Json::object();
     if (!whole) entry["index"] = index;
     entry.update(call);
     list.push_back(std::move(entry));
@@ -61,7 +59,8 @@ OrderedJson CallsJson(const ReplyFrame& frame, int choice, int next,
           next++);
     } else if (part.kind == Kind::kArguments) {
       if (list.empty()) add({{"function", {{"arguments", ""}}}}, next - 1);
-      list.back()["function"]["arguments"].get_ref<std::string&>() += part.text;
+      Json& arguments = list.back()["function"]["arguments"];
+      arguments = arguments.text() + part.text;
     }
   }
   return list;
@@ -76,15 +75,13 @@ std::optional<std::string> TextOf(std::span<const calls::AnswerPart> parts,
   return text;
 }
 
-OrderedJson MessageJson(const ReplyFrame& frame, int index,
-                        std::span<const calls::AnswerPart> parts) {
-  OrderedJson message = {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
+Json MessageJson(const ReplyFrame& frame, int index, std::span<const calls::AnswerPart> parts) {
+  Json message = {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
   const std::optional<std::string> content = TextOf(parts);
   if (const auto thought = TextOf(parts, calls::AnswerPart::Kind::kThought))
     message["reasoning_content"] = *thought;
-  OrderedJson calls = CallsJson(frame, index, 0, parts, true);
-  message["content"] =
-      content || calls.empty() ? OrderedJson(content.value_or("")) : OrderedJson(nullptr);
+  Json calls = CallsJson(frame, index, 0, parts, true);
+  message["content"] = content || calls.empty() ? Json(content.value_or("")) : Json(nullptr);
   if (!calls.empty()) message["tool_calls"] = std::move(calls);
   return message;
 }
@@ -94,7 +91,7 @@ void AddChoice(const ReplyFrame& frame, const Choice& choice, int index, LongTex
   auto parts = frame.PartsOf(completion.text);
   text.AddLater([&frame, &choice, index, parts = std::move(parts)](std::string& out) {
     const std::string& all = choice.end.completion.text;
-    OrderedJson json = {{"index", index}};
+    Json json = {{"index", index}};
     if (frame.chat)
       json["message"] = MessageJson(frame, index, parts);
     else
@@ -111,11 +108,11 @@ const char* OriginName(TokenOrigin origin) {
   return kNames[static_cast<std::size_t>(origin)];
 }
 
-OrderedJson TraceJson(const ReplyFrame& frame, const StreamPart& part) {
+Json TraceJson(const ReplyFrame& frame, const StreamPart& part) {
   const RoundRecord& round = *part.round;
-  OrderedJson tokens = OrderedJson::array(), rejected = OrderedJson::array();
+  Json tokens = Json::array(), rejected = Json::array();
   for (const RoundToken& token : round.tokens) {
-    OrderedJson json = {
+    Json json = {
         {"id", token.id}, {"text", frame.piece(token.id)}, {"origin", OriginName(token.origin)}};
     if (token.logprobs) json["logprob"] = Logprob(token.logprobs->logprob);
     tokens.push_back(std::move(json));
@@ -129,10 +126,10 @@ OrderedJson TraceJson(const ReplyFrame& frame, const StreamPart& part) {
           {"rejected", std::move(rejected)}};
 }
 
-OrderedJson PartChoice(const ReplyFrame& frame, int index, const std::string* text, bool first) {
-  OrderedJson json = {{"index", index}};
+Json PartChoice(const ReplyFrame& frame, int index, const std::string* text, bool first) {
+  Json json = {{"index", index}};
   if (frame.chat) {
-    json["delta"] = OrderedJson::object();
+    json["delta"] = Json::object();
     if (first) json["delta"]["role"] = "assistant";
     if (text != nullptr) json["delta"]["content"] = *text;
   } else {
@@ -150,7 +147,7 @@ LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int
   text.Add(Opened(Base(frame, false)) + ",\"choices\":[");
   for (std::size_t i = 0; i < choices.size(); ++i)
     AddChoice(frame, choices[i], static_cast<int>(i), text);
-  OrderedJson rest = {{"usage", UsageJson(UsageOf(choices, n))}};
+  Json rest = {{"usage", UsageJson(UsageOf(choices, n))}};
   PutStatistics(rest, frame, choices);
   text.Add("]" + Closing(rest));
   return text;
@@ -159,7 +156,7 @@ LongText ReplyText(const ReplyFrame& frame, std::span<const Choice> choices, int
 LongText VerifiedText(const ReplyFrame& frame, const Choice& choice) {
   const Completion& completion = choice.end.completion;
   const std::int64_t accepted = completion.speculation.accepted;
-  OrderedJson json = Base(frame, false);
+  Json json = Base(frame, false);
   json["object"] = "verification";
   json["accepted"] = accepted;
   json["next"] = nullptr;
@@ -175,21 +172,21 @@ LongText VerifiedText(const ReplyFrame& frame, const Choice& choice) {
   LongText text;
   text.Add(Opened(json) + ",\"logprobs\":");
   AddLogprobs(frame, choice, text);
-  OrderedJson rest = {{"usage", UsageJson(UsageOf({&choice, 1}, 1))}};
+  Json rest = {{"usage", UsageJson(UsageOf({&choice, 1}, 1))}};
   PutStatistics(rest, frame, {&choice, 1});
   text.Add(Closing(rest));
   return text;
 }
 
 std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
-  OrderedJson json = Base(frame, true);
-  OrderedJson choice = PartChoice(frame, part.choice, &part.text, false);
+  Json json = Base(frame, true);
+  Json choice = PartChoice(frame, part.choice, &part.text, false);
   if (part.parts) {
-    OrderedJson& delta = choice["delta"] = OrderedJson::object();
+    Json& delta = choice["delta"] = Json::object();
     if (const auto thought = TextOf(*part.parts, calls::AnswerPart::Kind::kThought))
       delta["reasoning_content"] = *thought;
     if (const auto text = TextOf(*part.parts)) delta["content"] = *text;
-    OrderedJson calls = CallsJson(frame, part.choice, part.n_calls, *part.parts, false);
+    Json calls = CallsJson(frame, part.choice, part.n_calls, *part.parts, false);
     if (!calls.empty()) delta["tool_calls"] = std::move(calls);
   }
   if (part.round != nullptr && frame.logprobs) {
@@ -198,7 +195,7 @@ std::string PartJson(const ReplyFrame& frame, const StreamPart& part) {
       if (token.logprobs) tokens.push_back({token.id, &*token.logprobs});
     choice["logprobs"] = LogprobsJson(frame, tokens, part.text_offset);
   }
-  json["choices"] = OrderedJson::array({std::move(choice)});
+  json["choices"] = Json::array({std::move(choice)});
   if (frame.include_usage) json["usage"] = nullptr;
   if (frame.trace && part.round != nullptr) json["foretoken"] = TraceJson(frame, part);
   return OneLine(json);
@@ -218,14 +215,14 @@ LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
   const std::size_t n = std::max<std::size_t>(1, (prompt->tokens.size() + kTokens - 1) / kTokens);
   LongText text;
   text.AddEach(n, [&frame, choice, &echo, prompt](std::size_t i, std::string& out) {
-    OrderedJson json = Base(frame, true);
+    Json json = Base(frame, true);
     const std::string rest;  // the text of the prompt goes with the first one
-    OrderedJson part = PartChoice(frame, choice, i == 0 ? &echo.text : &rest, i == 0);
+    Json part = PartChoice(frame, choice, i == 0 ? &echo.text : &rest, i == 0);
     const auto tokens = std::span(prompt->tokens).subspan(i * kTokens);
     if (frame.echo_logprobs)
       part["logprobs"] =
           FourLists(frame, tokens.first(std::min(tokens.size(), kTokens)), prompt->offsets);
-    json["choices"] = OrderedJson::array({std::move(part)});
+    json["choices"] = Json::array({std::move(part)});
     if (frame.include_usage) json["usage"] = nullptr;
     out += EventText(OneLine(json));
   });
@@ -234,18 +231,18 @@ LongText EchoParts(const ReplyFrame& frame, int choice, const Echo& echo,
 
 std::string EndPartJson(const ReplyFrame& frame, int choice, FinishReason reason, bool has_calls,
                         std::span<const Choice> all) {
-  OrderedJson json = Base(frame, true);
-  OrderedJson last = PartChoice(frame, choice, nullptr, false);
+  Json json = Base(frame, true);
+  Json last = PartChoice(frame, choice, nullptr, false);
   last["finish_reason"] = FinishName(reason, has_calls);
-  json["choices"] = OrderedJson::array({std::move(last)});
+  json["choices"] = Json::array({std::move(last)});
   if (frame.include_usage) json["usage"] = nullptr;
   if (!all.empty()) PutStatistics(json, frame, all);
   return OneLine(json);
 }
 
 std::string UsagePartJson(const ReplyFrame& frame, const Usage& usage) {
-  OrderedJson json = Base(frame, true);
-  json["choices"] = OrderedJson::array();
+  Json json = Base(frame, true);
+  json["choices"] = Json::array();
   json["usage"] = UsageJson(usage);
   return OneLine(json);
 }

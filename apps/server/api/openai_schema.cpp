@@ -12,8 +12,6 @@
 #include "server/api/chat_messages.h"
 #include "server/api/foreign_fields.h"
 #include "server/api/json_fields.h"
-#include "server/api/json_member.h"
-#include "server/api/json_tree.h"
 #include "server/api/sampling_fields.h"
 
 namespace foretoken::server {
@@ -30,9 +28,8 @@ constexpr std::string_view kMethodKey = "speculative_method",
 // Reads the body of a generation request into a call, with the fields in one JsonFields.
 class CallReader {
  public:
-  CallReader(const Json& json, std::string_view body, const ModelLimits& limits, bool chat,
-             bool verifies = false)
-      : body_(body), limits_(limits), fields_(json, "", error_), verifies_(verifies) {
+  CallReader(const Json& body, const ModelLimits& limits, bool chat, bool verifies = false)
+      : limits_(limits), fields_(body, "", error_), verifies_(verifies) {
     call_.chat = chat;
   }
 
@@ -46,7 +43,7 @@ class CallReader {
     ReadStops();
     ReadSamplingFields(fields_, limits_.vocabulary_size, request().sampling, call_.dry_breakers);
     ReadSeed();
-    ReadAnswerFormat(body_, fields_, request().sampling.grammar);
+    ReadAnswerFormat(fields_, request().sampling.grammar);
     fields_.Switch("cache_prompt", request().reuse_prefix);
     ReadCacheSalt(fields_, request().cache_salt);
     ReadSlot();
@@ -80,7 +77,7 @@ class CallReader {
   void ReadPrompt(const Json& value) {
     if (fields_.failed()) return;
     if (value.is_string()) {
-      call_.prompts.emplace_back(value.get<std::string>());
+      call_.prompts.emplace_back(value.text());
     } else if (value.is_array() && !value.empty()) {
       std::vector<std::int32_t> tokens;
       if (ReadTokenIds("prompt", value, limits_.vocabulary_size, fields_, tokens))
@@ -94,17 +91,16 @@ class CallReader {
   }
 
   void ReadChat() {
-    call_.messages = ReadMessages(body_, fields_, error_);
+    call_.messages = ReadMessages(fields_, error_);
     fields_.Switch("add_generation_prompt", call_.add_generation_prompt);
     bool special = false;  // the template writes them all
     if (fields_.Switch("add_special_tokens", special) && special)
       fields_.Bad("add_special_tokens", "the template writes them already; leave it out",
                   "unsupported_parameter");
-    call_.tools = ReadTools(body_, fields_, call_.notices);
+    call_.tools = ReadTools(fields_, call_.notices);
     ReadReasoning();
-    if (fields_.Object("chat_template_kwargs") != nullptr)
-      call_.template_kwargs_json = RawMember(body_, {"chat_template_kwargs"});
-    call_.template_kwargs_json = MergedObjects(effort_json_, call_.template_kwargs_json);
+    if (const Json* const more = fields_.Object("chat_template_kwargs")) kwargs_.update(*more);
+    if (!kwargs_.is_null()) call_.template_kwargs_json = kwargs_.written();
   }
 
   // reasoning_format is llama.cpp's; the effort is a variable of templates that know it.
@@ -121,8 +117,7 @@ class CallReader {
       call_.thought_budget = budget;
     if (!fields_.OneOf("reasoning_effort", "an effort", kEfforts, effort)) return;
     call_.effort_variable = effort == "none" ? "enable_thinking" : "reasoning_effort";
-    effort_json_ = effort == "none" ? R"({"enable_thinking": false})"
-                                    : fmt::format(R"({{"reasoning_effort": "{}"}})", effort);
+    kwargs_[call_.effort_variable] = effort == "none" ? Json(false) : Json(effort);
   }
 
   void ReadLength() {
@@ -146,10 +141,10 @@ class CallReader {
       const Json list = value->is_array() ? *value : Json::array({*value});
       for (const Json& stop : list) {
         if (stop.is_null() || stop == "") continue;  // it stops nothing
-        if (!stop.is_string() || stop.get_ref<const std::string&>().size() > kMaxStopBytes)
+        if (!stop.is_string() || stop.text().size() > kMaxStopBytes)
           return fields_.Bad("stop", fmt::format("{} is not a text of at most {} bytes; give one",
                                                  JsonFields::Shown(stop), kMaxStopBytes));
-        request().stop.push_back(stop.get<std::string>());
+        request().stop.push_back(stop.text());
       }
       if (request().stop.size() > kMaxStops)
         return fields_.Bad("stop", fmt::format("{} texts are more than {}; give fewer",
@@ -170,14 +165,11 @@ class CallReader {
     for (const std::string_view name : {"seed", "sampling_seed"}) {
       const Json* const seed = fields_.Find(name);
       if (seed == nullptr) continue;
-      const bool big = seed->is_number_unsigned();
       const auto value = JsonFields::WholeNumber(*seed);
-      if (!big && !value)
+      std::optional<std::uint64_t> read = seed->natural();
+      if (!read && !value)
         return fields_.Bad(name, JsonFields::Shown(*seed) + " is not a whole number; give one");
-      const auto number =
-          big ? seed->get<std::uint64_t>() : static_cast<std::uint64_t>(value.value_or(0));
-      const std::optional<std::uint64_t> read =
-          !big && *value == -1 ? std::nullopt : std::optional(number);
+      if (!read && *value != -1) read = static_cast<std::uint64_t>(*value);
       if (!first.empty() && read != call_.seed)
         return fields_.Bad(name, "seed is given too, with another value; keep one of them");
       call_.seed = read, first = name;
@@ -311,7 +303,7 @@ class CallReader {
                                                drafts->size(), kMaxDraft));
     std::vector<std::int32_t> tokens;
     if (list) ReadTokenIds("drafts", *drafts, limits_.vocabulary_size, fields_, tokens);
-    call_.drafts = list ? Prompt(std::move(tokens)) : Prompt(drafts->get<std::string>());
+    call_.drafts = list ? Prompt(std::move(tokens)) : Prompt(drafts->text());
     RefuseBesideDrafts();
   }
 
@@ -356,11 +348,11 @@ class CallReader {
     if (value == nullptr) return;
     std::string text;
     bool good = value->is_string() || (value->is_array() && !value->empty());
-    if (value->is_string()) text = value->get<std::string>();
+    if (value->is_string()) text = value->text();
     if (value->is_array())
       for (const Json& method : *value) {
         good &= method.is_string();
-        if (good) text += (text.empty() ? "" : ",") + method.get<std::string>();
+        if (good) text += (text.empty() ? "" : ",") + method.text();
       }
     if (!good || text.empty())
       return fields.Bad(name, "it is not a method's name or a list of such; give one");
@@ -390,12 +382,11 @@ class CallReader {
     method = own.empty() || own == "none" ? "prediction" : own + ",prediction";
   }
 
-  const std::string_view body_;
   const ModelLimits& limits_;
   std::optional<ApiError> error_;
   JsonFields fields_;
   GenerationCall call_;
-  std::string effort_json_;  // variables of the template
+  Json kwargs_;  // variables of the template
   const bool verifies_;
 };
 
@@ -412,28 +403,33 @@ bool ModelLimits::Serves(std::string_view model) const {
          std::find(aliases.begin(), aliases.end(), model) != aliases.end();
 }
 
+Parsed<GenerationCall> ReadCompletionCall(const Json& body, const ModelLimits& limits) {
+  return CallReader(body, limits, false).Read();
+}
+
+Parsed<GenerationCall> ReadChatCall(const Json& body, const ModelLimits& limits) {
+  return CallReader(body, limits, true).Read();
+}
+
 Parsed<GenerationCall> ParseCompletionCall(std::string_view body, const ModelLimits& limits) {
   const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
-  return CallReader(*json, body, limits, false).Read();
+  return ReadCompletionCall(*json, limits);
 }
 
 Parsed<GenerationCall> ParseChatCall(std::string_view body, const ModelLimits& limits) {
   const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
-  return CallReader(*json, body, limits, true).Read();
+  return ReadChatCall(*json, limits);
 }
 
 Parsed<GenerationCall> ParseVerifyCall(std::string_view body, const ModelLimits& limits) {
   const Parsed<Json> json = ReadJsonObject(body);
   if (!json) return Refuse(json.error());
-  const auto has = [&](const char* name) {
-    const auto found = json->find(name);
-    return found != json->end() && !found->is_null();
-  };
-  if (has("prompt") && has("messages"))
+  const bool chat = !json->at("messages").is_null();
+  if (chat && !json->at("prompt").is_null())
     return Refuse(BadField("messages", "a prompt is given too; keep one of them"));
-  return CallReader(*json, body, limits, has("messages"), true).Read();
+  return CallReader(*json, limits, chat, true).Read();
 }
 
 void ReadCacheSalt(JsonFields& fields, std::string& salt) {
@@ -450,7 +446,7 @@ Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits&
   TokenizeCall call;
   ReadModel(fields, limits);
   const bool content = fields.Text({"content", "prompt"}, call.content);
-  if (fields.Has("messages")) call.messages = ReadMessages(body, fields, error);
+  if (fields.Has("messages")) call.messages = ReadMessages(fields, error);
   if (content && fields.Has("messages"))
     fields.Bad("messages", "a content is given too; keep one of them");
   if (!content && !fields.Has("messages"))
@@ -460,10 +456,10 @@ Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits&
     if (!tools->is_array())
       fields.Bad("tools", "it is not a list; give a list of tools, or leave it out");
     else if (!tools->empty())
-      call.tools_json = RawMember(body, {"tools"});
+      call.tools_json = tools->written();
   }
-  if (fields.Object("chat_template_kwargs") != nullptr)
-    call.template_kwargs_json = RawMember(body, {"chat_template_kwargs"});
+  if (const Json* const more = fields.Object("chat_template_kwargs"))
+    call.template_kwargs_json = more->written();
   fields.Switch("add_special", call.add_special);
   fields.Switch("parse_special", call.parse_special);
   fields.Switch("with_pieces", call.with_pieces);

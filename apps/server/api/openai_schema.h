@@ -83,6 +83,10 @@ struct GenerationCall {
                                                          const ModelLimits& limits);
 [[nodiscard]] Parsed<GenerationCall> ParseChatCall(std::string_view body,
                                                    const ModelLimits& limits);
+// A body that is JSON already.
+[[nodiscard]] Parsed<GenerationCall> ReadCompletionCall(const Json& body,
+                                                        const ModelLimits& limits);
+[[nodiscard]] Parsed<GenerationCall> ReadChatCall(const Json& body, const ModelLimits& limits);
 // A body of /v1/verify: that of a completion, or with messages that of a chat, and drafts.
 [[nodiscard]] Parsed<GenerationCall> ParseVerifyCall(std::string_view body,
                                                      const ModelLimits& limits);

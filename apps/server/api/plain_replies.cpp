@@ -8,18 +8,14 @@
 #include "server/api/object_text.h"
 
 namespace foretoken::server {
-namespace {
-
-using PlainJson = nlohmann::ordered_json;
-
-}  // namespace
+namespace {}  // namespace
 
 std::string ErrorJson(const ApiError& error) {
-  return OneLine(PlainJson{{"error",
-                            {{"message", error.message},
-                             {"type", error.type},
-                             {"param", NullIfEmpty(error.param)},
-                             {"code", NullIfEmpty(error.code)}}}});
+  return OneLine(Json{{"error",
+                       {{"message", error.message},
+                        {"type", error.type},
+                        {"param", NullIfEmpty(error.param)},
+                        {"code", NullIfEmpty(error.code)}}}});
 }
 
 LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece) {
@@ -29,7 +25,7 @@ LongText TokensText(std::vector<std::int32_t> tokens, PieceOf piece) {
   text.AddList(
       n, [tokens = std::move(tokens), piece = std::move(piece)](std::size_t i, std::string& out) {
         const std::int32_t id = tokens[i];
-        out += piece ? OneLine(PlainJson{{"id", id}, {"piece", piece(id)}}) : std::to_string(id);
+        out += piece ? OneLine(Json{{"id", id}, {"piece", piece(id)}}) : std::to_string(id);
       });
   text.Add("}");
   return text;
@@ -59,22 +55,22 @@ LongText NamedText(std::string_view name, std::string content) {
 
 std::string HealthJson(bool draining, AsyncLoad load, const Overload& overload,
                        const Status& files) {
-  PlainJson json = {{"status", !files     ? "error"
-                               : draining ? "draining"
-                                          : "ok"},
-                    {"running", load.running},
-                    {"waiting", load.waiting},
-                    {"overload", Name(overload.state())},
-                    {"memory",
-                     {{"limit_bytes", overload.plan().ceiling},
-                      {"resident_bytes", overload.resident()},
-                      {"requests_bytes", overload.held()}}}};
+  Json json = {{"status", !files     ? "error"
+                          : draining ? "draining"
+                                     : "ok"},
+               {"running", load.running},
+               {"waiting", load.waiting},
+               {"overload", Name(overload.state())},
+               {"memory",
+                {{"limit_bytes", overload.plan().ceiling},
+                 {"resident_bytes", overload.resident()},
+                 {"requests_bytes", overload.held()}}}};
   if (!files) json["error"] = files.error().message;
   return OneLine(json);
 }
 
 std::string VersionJson() {
-  return OneLine(PlainJson{{"version", kVersion}});
+  return OneLine(Json{{"version", kVersion}});
 }
 
 }  // namespace foretoken::server

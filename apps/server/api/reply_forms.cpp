@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/json/json_reader.h"
+
 namespace foretoken::server {
 namespace {
 
@@ -16,10 +18,10 @@ class FormReader {
  public:
   explicit FormReader(std::string_view text) : rest_(text) {}
 
-  SchemaJson Read() {
-    SchemaJson forms = SchemaJson::object();
+  Json Read() {
+    Json forms = Json::object();
     for (std::string name = Word(); !name.empty() && Takes('='); name = Word()) {
-      SchemaJson type = Type();
+      Json type = Type();
       if (!name.starts_with('_')) forms[name] = type;
       all_[std::move(name)] = std::move(type);
     }
@@ -50,37 +52,37 @@ class FormReader {
         rest_.begin()));
   }
 
-  SchemaJson Type() {
-    SchemaJson kinds = SchemaJson::array();
+  Json Type() {
+    Json kinds = Json::array();
     do kinds.push_back(OneType());
     while (Takes('|'));
     if (kinds.size() == 1) return kinds.front();
     for (const auto& [each, all] : {std::pair("const", "enum"), {"type", "type"}})
-      if (SchemaJson list = ValuesOf(kinds, each); !list.empty()) return {{all, std::move(list)}};
+      if (Json list = ValuesOf(kinds, each); !list.empty()) return {{all, std::move(list)}};
     return {{"anyOf", std::move(kinds)}};
   }
 
   // What all kinds have under this name, if that is all that they have; null is a type, too.
-  static SchemaJson ValuesOf(const SchemaJson& kinds, const char* name) {
-    const SchemaJson null = {{"type", "null"}};
-    SchemaJson values = SchemaJson::array();
-    for (const SchemaJson& kind : kinds) {
-      const auto value = kind.find(name);
-      if (value != kind.end() && kind.size() == 1)
+  static Json ValuesOf(const Json& kinds, const char* name) {
+    const Json null = {{"type", "null"}};
+    Json values = Json::array();
+    for (const Json& kind : kinds) {
+      const Json* const value = kind.find(name);
+      if (value != nullptr && kind.size() == 1)
         values.push_back(*value);
       else if (kind == null)
         values.push_back(nullptr);
       else
-        return SchemaJson::array();
+        return Json::array();
     }
     return values;
   }
 
-  SchemaJson OneType() {
+  Json OneType() {
     if (Takes('{')) return Object();
     if (Takes('[')) {
       if (Takes(']')) return {{"type", "array"}, {"maxItems", 0}};
-      SchemaJson list = {{"type", "array"}, {"items", Type()}};
+      Json list = {{"type", "array"}, {"items", Type()}};
       Takes(']');
       return list;
     }
@@ -90,18 +92,18 @@ class FormReader {
       return {{"const", std::move(text)}};
     }
     const std::string word = Word();
-    if (word == "any") return SchemaJson::object();
+    if (word == "any") return Json::object();
     if (std::isupper(static_cast<unsigned char>(word[0])) != 0) return ReplyForm(word);
-    const SchemaJson value = SchemaJson::parse(word, nullptr, false);
-    if (!value.is_discarded() && !value.is_null()) return {{"const", value}};
+    const Json value = JsonOrNull(word);
+    if (!value.is_null()) return {{"const", value}};
     return {{"type", word}};
   }
 
-  SchemaJson Object() {
-    SchemaJson object = {{"type", "object"},
-                         {"properties", SchemaJson::object()},
-                         {"required", SchemaJson::array()},
-                         {"additionalProperties", false}};
+  Json Object() {
+    Json object = {{"type", "object"},
+                   {"properties", Json::object()},
+                   {"required", Json::array()},
+                   {"additionalProperties", false}};
     while (!Takes('}') && !rest_.empty()) {
       if (Takes('.'))
         AddAllOf(object);
@@ -114,7 +116,7 @@ class FormReader {
     return object;
   }
 
-  void AddMember(SchemaJson& object) {
+  void AddMember(Json& object) {
     if (Takes('*')) {
       Takes(':');
       object["additionalProperties"] = Type();
@@ -129,28 +131,28 @@ class FormReader {
     }
   }
 
-  void AddAllOf(SchemaJson& object) {
+  void AddAllOf(Json& object) {
     while (Takes('.')) continue;
     const bool perhaps = Takes('?');
     const auto other = all_.find(Word());
     if (other == all_.end()) return;
-    for (const auto& [name, type] : other->second["properties"].items())
+    for (const auto& [name, type] : other->second["properties"].members())
       object["properties"][name] = type;
     if (!perhaps && other->second.contains("required"))
-      for (const SchemaJson& name : other->second["required"]) object["required"].push_back(name);
+      for (const Json& name : other->second["required"]) object["required"].push_back(name);
   }
 
   std::string_view rest_;
-  std::map<std::string, SchemaJson, std::less<>> all_;
+  std::map<std::string, Json, std::less<>> all_;
 };
 
 }  // namespace
 
-SchemaJson ReplyForms(std::string_view text) {
+Json ReplyForms(std::string_view text) {
   return FormReader(text).Read();
 }
 
-SchemaJson ReplyForm(std::string_view name) {
+Json ReplyForm(std::string_view name) {
   return {{"$ref", "#/components/schemas/" + std::string(name)}};
 }
 

@@ -26,9 +26,9 @@ std::string_view TextOfReplies();
 
 // The schemas of forms, by their names. REQUIRES: the text has the form above; what follows a fault is
 // left out.
-SchemaJson ReplyForms(std::string_view text);
+Json ReplyForms(std::string_view text);
 
 // A reference to a form.
-SchemaJson ReplyForm(std::string_view name);
+Json ReplyForm(std::string_view name);
 
 }  // namespace foretoken::server

@@ -5,15 +5,17 @@
 
 #include <string>
 
+#include "base/json/json_reader.h"
+
 namespace foretoken::server {
 namespace {
 
-SchemaJson FormNamed(const std::string& name, std::string_view text) {
-  return ReplyForms(text).value(name, SchemaJson());
+Json FormNamed(const std::string& name, std::string_view text) {
+  return ReplyForms(text).at(name);
 }
 
 TEST(ReplyForms, AreSchemas) {
-  const auto schema = [](const char* text) { return SchemaJson::parse(text); };
+  const auto schema = [](const char* text) { return JsonOrNull(text); };
   EXPECT_EQ(FormNamed("A", "A = string | null"), schema(R"({"type":["string","null"]})"));
   EXPECT_EQ(FormNamed("A", "A = 'x' | 'y' | null"), schema(R"({"enum":["x","y",null]})"));
   EXPECT_EQ(FormNamed("A", "A = [B | 0]"),
@@ -28,7 +30,7 @@ TEST(ReplyForms, AreSchemas) {
 TEST(ReplyForms, HaveTheMembersOfOthers) {
   const std::string_view text = "_A = {a: string, b?: null}\nB = {..._A, c: 'c'} C = {...?B}";
   EXPECT_FALSE(ReplyForms(text).contains("_A"));
-  EXPECT_EQ(FormNamed("B", text)["required"], SchemaJson({"a", "c"}));
+  EXPECT_EQ(FormNamed("B", text)["required"], Json({"a", "c"}));
   EXPECT_EQ(FormNamed("C", text)["properties"], FormNamed("B", text)["properties"]);
   EXPECT_FALSE(FormNamed("C", text).contains("required"));
 }
@@ -44,7 +46,7 @@ TEST(ReplyForms, EndAtAFault) {
 
 // All forms that others name are there.
 TEST(ReplyForms, OfTheTableAreWhole) {
-  const SchemaJson forms = ReplyForms(TextOfReplies());
+  const Json forms = ReplyForms(TextOfReplies());
   EXPECT_TRUE(forms.contains("OllamaShow"));  // the last one
   const std::string text = forms.dump(), begin = "#/components/schemas/";
   for (std::size_t at = text.find(begin); at != text.npos; at = text.find(begin, at + 1)) {

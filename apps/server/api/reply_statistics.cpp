@@ -10,9 +10,7 @@
 namespace foretoken::server {
 namespace {
 
-using StatisticsJson = nlohmann::ordered_json;
-
-void PutIfAny(StatisticsJson& object, const char* key, const std::optional<double>& value) {
+void PutIfAny(Json& object, const char* key, const std::optional<double>& value) {
   if (value) object[key] = *value;
 }
 
@@ -60,9 +58,9 @@ std::optional<double> Speedup(double plain_ms, double actual_ms) {
 }
 
 // llama.cpp's names, and the waiting times.
-StatisticsJson TimingsJson(const Together& sum) {
+Json TimingsJson(const Together& sum) {
   const Timings& t = sum.timings;
-  StatisticsJson json = {{"prompt_n", t.prompt_tokens}, {"prompt_ms", t.prompt_ms}};
+  Json json = {{"prompt_n", t.prompt_tokens}, {"prompt_ms", t.prompt_ms}};
   if (t.prompt_tokens > 0) json["prompt_per_token_ms"] = t.prompt_ms / t.prompt_tokens;
   PutIfAny(json, "prompt_per_second", PerSecond(t.prompt_tokens, t.prompt_ms));
   json["predicted_n"] = t.decoded_tokens;
@@ -76,13 +74,12 @@ StatisticsJson TimingsJson(const Together& sum) {
   return json;
 }
 
-StatisticsJson RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
-  StatisticsJson json = {
-      {"method", frame.method},
-      {"strategy", sum.strategy},
-      {"lossless", sum.lossless},
-      {"lookahead", sum.controller.empty() ? frame.engine->controller : sum.controller},
-      {"num_speculative_tokens", frame.num_speculative_tokens}};
+Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
+  Json json = {{"method", frame.method},
+               {"strategy", sum.strategy},
+               {"lossless", sum.lossless},
+               {"lookahead", sum.controller.empty() ? frame.engine->controller : sum.controller},
+               {"num_speculative_tokens", frame.num_speculative_tokens}};
   PutIfAny(json, "estimated_speedup", Speedup(sum.plain_ms, sum.actual_ms));
   PutTimedCounts(json, sum.speculation);
   json["drafters"] = DrafterCountsJson(sum.drafters);
@@ -118,7 +115,7 @@ std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choi
   return notices;
 }
 
-nlohmann::ordered_json UsageJson(const Usage& usage) {
+Json UsageJson(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
@@ -129,8 +126,7 @@ nlohmann::ordered_json UsageJson(const Usage& usage) {
             {"rejected_prediction_tokens", usage.rejected_prediction_tokens}}}};
 }
 
-void PutStatistics(nlohmann::ordered_json& json, const ReplyFrame& frame,
-                   std::span<const Choice> choices) {
+void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> choices) {
   const Together sum = Sum(choices);
   json["seed"] = sum.seed;
   if (auto notices = NoticesOf(frame, choices); !notices.empty())

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/json/json.h"
 #include "server/api/reply_frame.h"
 
 namespace foretoken::server {
@@ -23,10 +23,9 @@ Usage UsageOf(std::span<const Choice> choices, int n);
 // The notices of the request's fields, then those of the engine, each once.
 std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choice> choices);
 // OpenAI's object.
-nlohmann::ordered_json UsageJson(const Usage& usage);
+Json UsageJson(const Usage& usage);
 
 // The members `seed`, `notices`, `timings` and `speculation`.
-void PutStatistics(nlohmann::ordered_json& json, const ReplyFrame& frame,
-                   std::span<const Choice> choices);
+void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> choices);
 
 }  // namespace foretoken::server

@@ -7,9 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "base/json/json_reader.h"
 #include "server/api/chat_messages.h"
-#include "server/api/json_member.h"
-#include "server/api/object_text.h"
 #include "server/api/stored_items.h"
 
 namespace foretoken::server {
@@ -26,7 +25,7 @@ std::string TextOfItem(std::string_view name, JsonFields& fields) {
   }
   if (content->is_array())
     for (const Json& part : *content) {
-      const Json type = part.is_object() ? part.value("type", Json()) : Json();
+      const Json& type = part.at("type");
       if (type.is_string() && std::find(kTexts.begin(), kTexts.end(), type) == kTexts.end())
         fields.Bad(name,
                    fmt::format("a part of type {} is no text, and models here read texts only; "
@@ -41,13 +40,9 @@ std::string TextOfItem(std::string_view name, JsonFields& fields) {
 // are other texts, and what is encrypted cannot be read.
 std::string ThoughtOfItem(const Json& item) {
   std::string thought;
-  const auto content = item.find("content");
-  if (content == item.end() || !content->is_array()) return thought;
-  for (const Json& part : *content) {
-    if (!part.is_object() || part.value("type", Json()) != "reasoning_text") continue;
-    const auto text = part.find("text");
-    if (text != part.end() && text->is_string()) thought += text->get_ref<const std::string&>();
-  }
+  for (const Json& part : item.at("content"))
+    if (part.at("type") == "reasoning_text" && part.at("text").is_string())
+      thought += part.at("text").text();
   return thought;
 }
 
@@ -72,8 +67,7 @@ std::string Needed(const char* name, JsonFields& fields) {
 
 void InputItems::AddText(std::string_view role, const std::string& content) {
   EndTurn();
-  ObjectText message;
-  AddMessage(message.Put("role", QuotedText(role)).Put("content", QuotedText(content)).Text());
+  messages_.push_back({{"role", role}, {"content", content}});
 }
 
 void InputItems::AddEarlier(const std::string& response_id) {
@@ -82,34 +76,32 @@ void InputItems::AddEarlier(const std::string& response_id) {
   if (!items) return void(error_ = items.error());
   for (const StoredItem* const item : *items) {
     ids_.insert(item->id);
-    ReadStored(Json::parse(item->json, nullptr, false), "previous_response_id.");
+    ReadStored(JsonOrNull(item->json), "previous_response_id.");
   }
 }
 
-void InputItems::AddInput(const Json& input, std::string_view raw, JsonFields& fields) {
+void InputItems::AddInput(const Json& input, JsonFields& fields) {
   if (input.is_string()) {
-    AddText("user", input.get_ref<const std::string&>());
-    const Json message = {{"role", "user"}, {"content", input}};
-    return Store(message, OneLine(message), "message");
+    AddText("user", input.text());
+    return Store({{"content", input.text()}, {"role", "user"}}, "message");
   }
   if (!input.is_array() || input.empty())
     return fields.Bad("input", "it is neither a text nor a list of items; give one of them");
-  const std::vector<std::string_view> texts = RawElements(raw);
   for (std::size_t i = 0; i < input.size() && !error_; ++i) {
     const std::string where = fmt::format("input[{}]", i);
     if (input[i].is_object())
-      AddItem(input[i], texts[i], where);
+      AddItem(input[i], where);
     else
       fields.Bad(where, "it is not an object; give {\"role\": ..., \"content\": ...}");
   }
 }
 
-void InputItems::AddItem(const Json& item, std::string_view raw, const std::string& where) {
+void InputItems::AddItem(const Json& item, const std::string& where) {
   JsonFields fields(item, where + ".", error_);
   const std::string type = TypeOf(fields);
   if (type == "item_reference") return AddReferred(fields);
   Read(item, type, fields);
-  Store(item, raw, type);
+  Store(item, type);
 }
 
 void InputItems::AddReferred(JsonFields& fields) {
@@ -124,9 +116,8 @@ void InputItems::AddReferred(JsonFields& fields) {
                     "that know of store false",
                     JsonFields::Shown(Json(id))),
         "item_not_found");
-  const std::string& raw = (*found)->json;
-  const Json item = Json::parse(raw, nullptr, false);
-  Store(item, raw, ReadStored(item, "input."));
+  const Json item = ReadJson((*found)->json, {.keeps_text = true}).value_or(Json());
+  Store(item, ReadStored(item, "input."));
 }
 
 // Returns its type. No error is to be expected, as it was read or written here before.
@@ -149,11 +140,11 @@ void InputItems::Read(const Json& item, const std::string& type, JsonFields& fie
              "unsupported_parameter");
 }
 
-void InputItems::Store(const Json& item, std::string_view raw, const std::string& type) {
+void InputItems::Store(const Json& item, const std::string& type) {
   if (error_ || !store_) return;
   std::string id = OwnIdOf(item);
   if (id.empty() || !ids_.insert(id).second) id = earlier_.NewId(IdPrefixOf(type));
-  stored_.push_back({id, StoredItemJson(item, raw, type, id)});
+  stored_.push_back({id, StoredItemJson(item, type, id)});
 }
 
 void InputItems::ReadMessage(JsonFields& fields) {
@@ -180,11 +171,8 @@ InputItems::Turn& InputItems::OpenTurn() {
 void InputItems::ReadCall(JsonFields& fields) {
   const std::string id = Needed("call_id", fields), name = Needed("name", fields),
                     arguments = Needed("arguments", fields);
-  ObjectText function, call;
-  function.Put("name", QuotedText(name)).Put("arguments", QuotedText(arguments));
-  call.Put("id", QuotedText(id)).Put("type", "\"function\"").Put("function", function.Text());
-  Turn& turn = OpenTurn();
-  turn.calls.append(turn.calls.empty() ? "" : ", ").append(call.Text());
+  OpenTurn().calls.push_back(
+      {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}});
   name_of_[id] = name;
 }
 
@@ -192,33 +180,27 @@ void InputItems::ReadCall(JsonFields& fields) {
 void InputItems::ReadOutput(JsonFields& fields) {
   const std::string id = Needed("call_id", fields), output = TextOfItem("output", fields);
   EndTurn();
-  ObjectText message;
-  message.Put("role", "\"tool\"").Put("tool_call_id", QuotedText(id));
-  if (const auto name = name_of_.find(id); name != name_of_.end())
-    message.Put("name", QuotedText(name->second));
-  AddMessage(message.Put("content", QuotedText(output)).Text());
+  Json message = {{"role", "tool"}, {"tool_call_id", id}};
+  if (const auto name = name_of_.find(id); name != name_of_.end()) message["name"] = name->second;
+  message["content"] = output;
+  messages_.push_back(std::move(message));
 }
 
 // A thought that nothing follows has no message.
 void InputItems::EndTurn() {
   thought_.clear();
   if (!turn_) return;
-  ObjectText message;
-  message.Put("role", "\"assistant\"");
-  message.Put("content", turn_->content ? QuotedText(*turn_->content) : "null");
-  if (!turn_->thought.empty()) message.Put("reasoning_content", QuotedText(turn_->thought));
-  if (!turn_->calls.empty()) message.Put("tool_calls", "[" + turn_->calls + "]");
+  Json message = {{"role", "assistant"},
+                  {"content", turn_->content ? Json(*turn_->content) : Json()}};
+  if (!turn_->thought.empty()) message["reasoning_content"] = turn_->thought;
+  if (!turn_->calls.empty()) message["tool_calls"] = std::move(turn_->calls);
   turn_.reset();
-  AddMessage(message.Text());
+  messages_.push_back(std::move(message));
 }
 
-void InputItems::AddMessage(const std::string& message) {
-  messages_.append(messages_.empty() ? "" : ", ").append(message);
-}
-
-std::string InputItems::TakeMessages() {
+Json InputItems::TakeMessages() {
   EndTurn();
-  return "[" + std::move(messages_) + "]";
+  return std::move(messages_);
 }
 
 }  // namespace foretoken::server

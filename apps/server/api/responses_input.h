@@ -26,11 +26,10 @@ class InputItems {
   void AddText(std::string_view role, const std::string& content);
   // The items of a response and of those before it.
   void AddEarlier(const std::string& response_id);
-  // The field of the request, and the text of it. fields: of the request.
-  void AddInput(const Json& input, std::string_view raw, JsonFields& fields);
+  // The field of the request. fields: of the request.
+  void AddInput(const Json& input, JsonFields& fields);
 
-  // A JSON list.
-  std::string TakeMessages();
+  Json TakeMessages();
   std::vector<StoredItem> TakeStored() { return std::move(stored_); }
 
  private:
@@ -38,25 +37,24 @@ class InputItems {
   struct Turn {
     std::string thought = {};
     std::optional<std::string> content = {};
-    std::string calls = {};  // the elements of a JSON list
+    Json calls = Json::array();
   };
 
-  void AddItem(const Json& item, std::string_view raw, const std::string& where);
+  void AddItem(const Json& item, const std::string& where);
   void AddReferred(JsonFields& fields);
   void Read(const Json& item, const std::string& type, JsonFields& fields);
   void ReadMessage(JsonFields& fields);
   void ReadCall(JsonFields& fields);
   void ReadOutput(JsonFields& fields);
   std::string ReadStored(const Json& item, const char* where);
-  void Store(const Json& item, std::string_view raw, const std::string& type);
+  void Store(const Json& item, const std::string& type);
   Turn& OpenTurn();
   void EndTurn();
-  void AddMessage(const std::string& message);
 
   EarlierItems& earlier_;
   const bool store_;
   std::optional<ApiError>& error_;
-  std::string messages_;  // the elements of a JSON list
+  Json messages_ = Json::array();
   std::optional<Turn> turn_;
   std::string thought_;                         // in front of the next item
   std::map<std::string, std::string> name_of_;  // by the id of the call

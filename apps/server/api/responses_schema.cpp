@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/api/json_member.h"
-#include "server/api/json_tree.h"
 #include "server/api/object_text.h"
 #include "server/api/responses_input.h"
 
@@ -60,16 +58,15 @@ constexpr std::pair<const char*, const char*> kNamesOfChats[] = {
 constexpr const char* kNoResponseSetting = "models here have no such setting; it changes nothing";
 
 struct ChatOfResponses {
-  std::string body;  // a chat's
+  Json body;  // a chat's
   std::vector<std::string> notices;
 };
 
 // Translates a body into one of a chat, and gathers what the reply repeats.
 class ResponsesReader {
  public:
-  ResponsesReader(const Json& json, std::string_view body, EarlierItems& earlier,
-                  ResponsesRequest& request)
-      : body_(body), earlier_(earlier), request_(request), fields_(json, "", error_) {}
+  ResponsesReader(const Json& body, EarlierItems& earlier, ResponsesRequest& request)
+      : earlier_(earlier), request_(request), fields_(body, "", error_) {}
 
   Parsed<ChatOfResponses> Read() {
     if (fields_.Has("conversation"))
@@ -86,9 +83,9 @@ class ResponsesReader {
                     "unknown_field");
     ReadInput();
     for (const char* const name : kSharedWithChats)
-      if (const Json* const value = fields_.Find(name)) chat_.Put(name, OneLine(*value));
-    if (fields_.Object("chat_template_kwargs") != nullptr)
-      chat_.Put("chat_template_kwargs", RawMember(body_, {"chat_template_kwargs"}));
+      if (const Json* const value = fields_.Find(name)) chat_[name] = *value;
+    if (const Json* const more = fields_.Object("chat_template_kwargs"))
+      chat_["chat_template_kwargs"] = *more;
     ReadLength();
     ReadTools();
     ReadText();
@@ -100,7 +97,7 @@ class ResponsesReader {
     if (error_) return Refuse(*std::move(error_));
     AddEcho();
     request_.echo = echo_.members();
-    return ChatOfResponses{chat_.Text(), std::move(notices_)};
+    return ChatOfResponses{std::move(chat_), std::move(notices_)};
   }
 
  private:
@@ -128,46 +125,40 @@ class ResponsesReader {
     InputItems items(earlier_, request_.store, error_);
     if (instructions) items.AddText("system", *instructions);
     if (!request_.previous.empty()) items.AddEarlier(request_.previous);
-    items.AddInput(*input, RawMember(body_, {"input"}), fields_);
-    chat_.Put("messages", items.TakeMessages());
+    items.AddInput(*input, fields_);
+    chat_["messages"] = items.TakeMessages();
     request_.input = items.TakeStored();
   }
 
   void ReadLength() {
     std::optional<int> most;
     fields_.Integer("max_output_tokens", 1, kMostResponseTokens, most);
-    if (most) chat_.Put("max_tokens", std::to_string(*most));
+    if (most) chat_["max_tokens"] = *most;
     echo_.Put("max_output_tokens", most ? std::to_string(*most) : "null");
   }
 
   // Chats have what tells of a function in an object of its own.
-  static std::string ChatTool(const Json& tool, std::string_view raw) {
-    if (!tool.is_object() || tool.contains("function")) return std::string(raw);
-    const Json type = tool.value("type", Json("function"));
-    if (type != "function") return ObjectText().Put("type", OneLine(type)).Text();
-    ObjectText function;
+  static Json ChatTool(const Json& tool) {
+    if (!tool.is_object() || tool.contains("function")) return tool;
+    const Json type = tool.at("type", "function");
+    if (type != "function") return {{"type", type}};
+    Json function = Json::object();
     for (const char* const name : {"name", "description", "parameters", "strict"})
-      if (tool.contains(name) && !tool.at(name).is_null())
-        function.Put(name, RawMember(raw, {name}));
-    return ObjectText().Put("type", "\"function\"").Put("function", function.Text()).Text();
+      if (!tool.at(name).is_null()) function[name] = tool.at(name);
+    return {{"type", "function"}, {"function", std::move(function)}};
   }
 
   void ReadTools() {
     bool several = true;
-    if (fields_.Switch("parallel_tool_calls", several))
-      chat_.Put("parallel_tool_calls", several ? "true" : "false");
+    if (fields_.Switch("parallel_tool_calls", several)) chat_["parallel_tool_calls"] = several;
     echo_.Put("parallel_tool_calls", several ? "true" : "false");
     const Json* const tools = fields_.Find("tools");
     if (tools != nullptr && !tools->is_array())
       fields_.Bad("tools", "it is not a list; give a list of tools, or leave it out");
     if (fields_.failed() || tools == nullptr) return void(echo_.Put("tools", "[]"));
-    const std::string_view list = RawMember(body_, {"tools"});
-    const std::vector<std::string_view> raw = RawElements(list);
-    std::string translated;
-    for (std::size_t i = 0; i < tools->size(); ++i)
-      translated.append(i > 0 ? ", " : "").append(ChatTool((*tools)[i], raw[i]));
-    chat_.Put("tools", "[" + translated + "]");
-    echo_.Put("tools", WithoutSpace(list));
+    Json& translated = chat_["tools"] = Json::array();
+    for (const Json& tool : *tools) translated.push_back(ChatTool(tool));
+    echo_.Put("tools", WithoutSpace(tools->written()));
   }
 
   void ReadText() {
@@ -179,7 +170,7 @@ class ResponsesReader {
         notices_.push_back(std::string("text.verbosity: ") + kNoResponseSetting);
       if (const Json* const value = fields.Object("format")) {
         ReadFormat(*value);
-        format = WithoutSpace(RawMember(body_, {"text", "format"}));
+        format = WithoutSpace(value->written());
       }
       fields.Finish();
     }
@@ -192,15 +183,13 @@ class ResponsesReader {
     std::string type;
     fields.Text("type", type);
     if (type == "json_schema") {
-      ObjectText named;
+      Json named = Json::object();
       for (const char* const name : {"name", "description", "schema", "strict"})
-        if (fields.Has(name)) named.Put(name, RawMember(body_, {"text", "format", name}));
+        if (const Json* const value = fields.Find(name)) named[name] = *value;
       if (!fields.Has("schema")) fields.Bad("schema", "it is missing; give a JSON Schema");
-      chat_.Put(
-          "response_format",
-          ObjectText().Put("type", "\"json_schema\"").Put("json_schema", named.Text()).Text());
+      chat_["response_format"] = {{"type", "json_schema"}, {"json_schema", std::move(named)}};
     } else if (type == "json_object") {
-      chat_.Put("response_format", R"({"type": "json_object"})");
+      chat_["response_format"] = {{"type", "json_object"}};
     } else if (type != "text") {
       fields.Bad("type", fmt::format("{} is not known; use text, json_object or json_schema",
                                      JsonFields::Shown(Json(type))));
@@ -210,8 +199,8 @@ class ResponsesReader {
 
   void ReadReasoning() {
     const Json* const reasoning = fields_.Object("reasoning");
-    const Json effort = reasoning != nullptr ? reasoning->value("effort", Json()) : Json();
-    if (!effort.is_null()) chat_.Put("reasoning_effort", OneLine(effort));
+    const Json effort = reasoning != nullptr ? reasoning->at("effort") : Json();
+    if (!effort.is_null()) chat_["reasoning_effort"] = effort;
     echo_.Put("reasoning",
               reasoning != nullptr ? OneLine(*reasoning) : R"({"effort":null,"summary":null})");
   }
@@ -259,30 +248,24 @@ class ResponsesReader {
     fields.Finish();
   }
 
-  const std::string_view body_;
   EarlierItems& earlier_;
   ResponsesRequest& request_;
   std::optional<ApiError> error_;
   JsonFields fields_;
-  ObjectText chat_, echo_;
+  Json chat_;
+  ObjectText echo_;
   std::vector<std::string> notices_;
 };
-
-// The tree of the body is gone when the chat's own is read.
-Parsed<ChatOfResponses> ToChat(std::string_view body, EarlierItems& earlier,
-                               ResponsesRequest& request) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return Refuse(json.error());
-  return ResponsesReader(*json, body, earlier, request).Read();
-}
 
 }  // namespace
 
 Parsed<GenerationCall> ParseResponsesCall(std::string_view body, const ModelLimits& limits,
                                           EarlierItems& earlier, ResponsesRequest& request) {
-  Parsed<ChatOfResponses> chat = ToChat(body, earlier, request);
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  Parsed<ChatOfResponses> chat = ResponsesReader(*json, earlier, request).Read();
   if (!chat) return Refuse(std::move(chat).error());
-  Parsed<GenerationCall> call = ParseChatCall(chat->body, limits);
+  Parsed<GenerationCall> call = ReadChatCall(chat->body, limits);
   if (!call) return call;
   call->notices.insert(call->notices.begin(), std::make_move_iterator(chat->notices.begin()),
                        std::make_move_iterator(chat->notices.end()));

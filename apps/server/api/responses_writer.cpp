@@ -14,7 +14,6 @@
 namespace foretoken::server {
 namespace {
 
-using ResponseJson = nlohmann::ordered_json;
 using calls::AnswerPart;
 
 constexpr OwnName kNamesOfResponses[] = {{"messages", "input"},
@@ -28,7 +27,7 @@ const char* ResponseErrorCode(const ApiError& error) {
   return error.status >= 500 ? "server_error" : "invalid_prompt";
 }
 
-ResponseJson ResponseUsageJson(const Usage& usage) {
+Json ResponseUsageJson(const Usage& usage) {
   return {{"input_tokens", usage.prompt_tokens},
           {"input_tokens_details", {{"cached_tokens", usage.cached_prompt_tokens}}},
           {"output_tokens", usage.completion_tokens},
@@ -45,23 +44,23 @@ struct OutputItem {
 
   bool is_call() const { return kind == AnswerPart::Kind::kName; }
   bool is_thought() const { return kind == AnswerPart::Kind::kThought; }
-  ResponseJson ContentPart() const {
+  Json ContentPart() const {
     if (is_thought()) return {{"type", "reasoning_text"}, {"text", text}};
     return {{"type", "output_text"},
             {"text", text},
-            {"annotations", ResponseJson::array()},
-            {"logprobs", ResponseJson::array()}};
+            {"annotations", Json::array()},
+            {"logprobs", Json::array()}};
   }
-  ResponseJson AsJson(bool with_content) const {
+  Json AsJson(bool with_content) const {
     if (is_call())
       return {{"type", "function_call"}, {"id", id},        {"call_id", call_id}, {"name", name},
               {"arguments", text},       {"status", status}};
-    ResponseJson content = ResponseJson::array();
+    Json content = Json::array();
     if (with_content) content.push_back(ContentPart());
     if (is_thought())
       return {{"type", "reasoning"},
               {"id", id},
-              {"summary", ResponseJson::array()},
+              {"summary", Json::array()},
               {"content", std::move(content)},
               {"status", status}};
     return {{"type", "message"},
@@ -119,7 +118,7 @@ class Responses final : public ReplyWriter {
     status_ = "failed";
     error_ = {{"code", ResponseErrorCode(error)}, {"message", error.message}};
     const auto text_or_null = [](const std::string& text) {
-      return text.empty() ? ResponseJson(nullptr) : ResponseJson(text);
+      return text.empty() ? Json(nullptr) : Json(text);
     };
     Emit("error", {{"code", NameOf(error)},
                    {"message", error.message},
@@ -205,7 +204,7 @@ class Responses final : public ReplyWriter {
   }
 
   // Keeps the response, and returns it.
-  std::string EndedText(const ResponseJson& usage) {
+  std::string EndedText(const Json& usage) {
     if (reply_.keep == nullptr) return ResponseText(usage);
     StoredResponse response{.id = "resp_" + number_, .previous = reply_.previous};
     for (const OutputItem& item : items_)
@@ -221,7 +220,7 @@ class Responses final : public ReplyWriter {
     return ResponseText(usage);
   }
 
-  std::string ResponseText(const ResponseJson& usage) const {
+  std::string ResponseText(const Json& usage) const {
     std::string text = HeadText();
     for (const OutputItem& item : items_)
       text.append(&item != &items_.front() ? "," : "").append(OneLine(item.AsJson(true)));
@@ -230,16 +229,16 @@ class Responses final : public ReplyWriter {
 
   // The response before its output items.
   std::string HeadText() const {
-    ResponseJson head = {{"id", "resp_" + number_},
-                         {"object", "response"},
-                         {"created_at", created_},
-                         {"status", status_},
-                         {"background", false},
-                         {"error", error_},
-                         {"incomplete_details", nullptr},
-                         {"model", model_},
-                         {"previous_response_id", nullptr},
-                         {"store", reply_.keep != nullptr}};
+    Json head = {{"id", "resp_" + number_},
+                 {"object", "response"},
+                 {"created_at", created_},
+                 {"status", status_},
+                 {"background", false},
+                 {"error", error_},
+                 {"incomplete_details", nullptr},
+                 {"model", model_},
+                 {"previous_response_id", nullptr},
+                 {"store", reply_.keep != nullptr}};
     if (!reply_.previous.empty()) head["previous_response_id"] = reply_.previous;
     if (std::string_view(status_) == "incomplete")
       head["incomplete_details"] = {{"reason", "max_output_tokens"}};
@@ -249,9 +248,9 @@ class Responses final : public ReplyWriter {
   }
 
   // The response behind its output items.
-  std::string TailText(const ResponseJson& usage) const {
+  std::string TailText(const Json& usage) const {
     const bool ends = std::string_view(status_) != "in_progress";
-    ResponseJson tail = {{"usage", usage}};
+    Json tail = {{"usage", usage}};
     if (ends && !notices_.empty())
       for (const std::string& notice : notices_) tail["notices"].push_back(notice);
     return "]," + OneLine(tail).substr(1);
@@ -263,7 +262,7 @@ class Responses final : public ReplyWriter {
     events_ += EventText(fmt::format("{{\"type\":\"{}\",\"sequence_number\":{},{}}}", type,
                                      sequence_number_++, members));
   }
-  void Emit(const char* type, const ResponseJson& members) {
+  void Emit(const char* type, const Json& members) {
     const std::string text = OneLine(members);
     if (streams_) Write(type, std::string_view(text).substr(1, text.size() - 2));
   }
@@ -273,15 +272,15 @@ class Responses final : public ReplyWriter {
   void EmitOutput(const char* type, bool with_content) {
     Emit(type, {{"output_index", items_.size() - 1}, {"item", items_.back().AsJson(with_content)}});
   }
-  void EmitItem(const char* type, const ResponseJson& members) {
-    ResponseJson all = {{"item_id", items_.back().id}, {"output_index", items_.size() - 1}};
+  void EmitItem(const char* type, const Json& members) {
+    Json all = {{"item_id", items_.back().id}, {"output_index", items_.size() - 1}};
     all.update(members);
     Emit(type, all);
   }
-  void EmitText(const char* type, const ResponseJson& member) {
-    ResponseJson all = {{"content_index", 0}};
+  void EmitText(const char* type, const Json& member) {
+    Json all = {{"content_index", 0}};
     all.update(member);
-    all["logprobs"] = ResponseJson::array();
+    all["logprobs"] = Json::array();
     EmitItem(type, all);
   }
   std::string TakeEvents() { return std::exchange(events_, {}); }
@@ -290,7 +289,7 @@ class Responses final : public ReplyWriter {
   std::string number_, model_;
   std::int64_t created_ = 0;
   const char* status_ = "in_progress";
-  ResponseJson error_ = nullptr;
+  Json error_ = nullptr;
   std::vector<std::string> notices_;
   std::vector<OutputItem> items_;
   bool open_ = false;  // the last item goes on

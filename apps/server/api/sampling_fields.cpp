@@ -46,8 +46,8 @@ void ReadBreakers(JsonFields& fields, const DryPenalty& dry, DryBreakers& breake
     bool good = list->is_array() && list->size() <= kMaxBreakers;
     if (good)
       for (const Json& text : *list) {
-        good &= text.is_string() && text.get_ref<const std::string&>().size() <= kMaxBreakerBytes;
-        if (good && text != "") breakers.texts.push_back(text.get<std::string>());
+        good &= text.is_string() && text.text().size() <= kMaxBreakerBytes;
+        if (good && text != "") breakers.texts.push_back(text.text());
       }
     if (!good)
       fields.Bad("dry_sequence_breakers",
@@ -61,7 +61,7 @@ void ReadBreakers(JsonFields& fields, const DryPenalty& dry, DryBreakers& breake
 std::optional<std::int32_t> IdOf(const Json& value, int vocabulary_size) {
   std::optional<std::int64_t> id = JsonFields::WholeNumber(value);
   if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
+    const auto& text = value.text();
     std::int64_t number = -1;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (problem == std::errc() && end == text.data() + text.size()) id = number;
@@ -81,7 +81,7 @@ void ReadOneBias(const Json& key, const Json& value, int vocabulary_size, JsonFi
     s.logit_bias[*id] = -std::numeric_limits<float>::infinity();
     return;
   }
-  const double bias = value.is_number() ? value.get<double>() : 1000;
+  const double bias = value.is_number() ? value.number() : 1000;
   if (!(bias >= -100 && bias <= 100))
     return fields.Bad(
         "logit_bias",
@@ -96,7 +96,7 @@ void ReadBias(JsonFields& fields, int vocabulary_size, SamplingParameters& s) {
   if (biases == nullptr) return;
   bool good = biases->is_structured();
   if (biases->is_object())
-    for (const auto& [key, value] : biases->items())
+    for (const auto& [key, value] : biases->members())
       ReadOneBias(Json(key), value, vocabulary_size, fields, s);
   if (biases->is_array())
     for (const Json& pair : *biases) {

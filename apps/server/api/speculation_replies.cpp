@@ -12,16 +12,12 @@
 namespace foretoken::server {
 namespace {
 
-using SpeculationMembers = nlohmann::ordered_json;
-
 // What a request may choose, with words for people.
-SpeculationMembers ChoicesJson(const EngineSummary& engine) {
-  SpeculationMembers methods = SpeculationMembers::array(),
-                     strategies = SpeculationMembers::array(),
-                     controllers = SpeculationMembers::array();
+Json ChoicesJson(const EngineSummary& engine) {
+  Json methods = Json::array(), strategies = Json::array(), controllers = Json::array();
   for (const std::string& name : engine.methods) {
     const DrafterInfo* const row = FindDrafter(DrafterOf(name));
-    SpeculationMembers method = {{"name", name}};
+    Json method = {{"name", name}};
     if (row != nullptr) method["help"] = row->help;
     if (row != nullptr && !row->drafts_from.empty()) method["drafts_from"] = row->drafts_from;
     methods.push_back(std::move(method));
@@ -38,8 +34,8 @@ SpeculationMembers ChoicesJson(const EngineSummary& engine) {
   return {{"methods", methods}, {"strategies", strategies}, {"controllers", controllers}};
 }
 
-SpeculationMembers CopyJson(const CopyProgress& copy) {
-  SpeculationMembers json = {{"state", Name(copy.state)}};
+Json CopyJson(const CopyProgress& copy) {
+  Json json = {{"state", Name(copy.state)}};
   if (!copy.types.empty()) {
     json["type"] = copy.types;
     json["made_bytes"] = copy.made_bytes;
@@ -53,7 +49,7 @@ SpeculationMembers CopyJson(const CopyProgress& copy) {
 
 std::string SpeculationJson(const SpeculationState& state) {
   const EngineSummary& engine = *state.engine;
-  SpeculationMembers json = {
+  Json json = {
       {"method", engine.method},         {"lookahead", engine.controller},
       {"strategy", engine.strategy},     {"lossless", engine.lossless},
       {"strategies", engine.strategies}, {"num_speculative_tokens", engine.num_speculative_tokens},
@@ -66,7 +62,7 @@ std::string SpeculationJson(const SpeculationState& state) {
   // By rows, as `bench --json` has it.
   for (const RowCost& cost : state.pass_costs)
     json["verify_us"][std::to_string(cost.rows)] = cost.us;
-  SpeculationMembers totals = {{"requests", state.totals.requests}};
+  Json totals = {{"requests", state.totals.requests}};
   PutTimedCounts(totals, state.totals.speculation);
   json["totals"] = std::move(totals);
   json["drafters"] = DrafterCountsJson(state.totals.drafters);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/stats_json.h"
 
-#include <nlohmann/json.hpp>
 #include <type_traits>
+
+#include "base/json/json.h"
 
 namespace foretoken::server {
 
@@ -14,7 +15,7 @@ template <typename Member>
 constexpr bool kIsTime = std::is_same_v<Member, double Stats::*>;
 
 // times: whether the object gets the times, too.
-void PutStats(nlohmann::ordered_json& object, const Stats& stats, bool times) {
+void PutStats(Json& object, const Stats& stats, bool times) {
   Stats::VisitFields([&](const char* name, auto member) {
     if constexpr (std::is_member_function_pointer_v<decltype(member)>) {
       if (const auto rate = (stats.*member)()) object[name] = *rate;
@@ -26,11 +27,11 @@ void PutStats(nlohmann::ordered_json& object, const Stats& stats, bool times) {
 
 }  // namespace
 
-void PutCounts(nlohmann::ordered_json& object, const Stats& stats) {
+void PutCounts(Json& object, const Stats& stats) {
   PutStats(object, stats, false);
 }
 
-void PutTimedCounts(nlohmann::ordered_json& object, const Stats& stats) {
+void PutTimedCounts(Json& object, const Stats& stats) {
   PutStats(object, stats, true);
 }
 
@@ -47,8 +48,8 @@ std::string NotationOfStats() {
   return fields;
 }
 
-nlohmann::ordered_json DrafterCountsJson(const DrafterCounts& drafters) {
-  auto json = nlohmann::ordered_json::object();
+Json DrafterCountsJson(const DrafterCounts& drafters) {
+  auto json = Json::object();
   for (const auto& [name, count] : drafters)
     json[name] = {
         {"rounds", count.rounds}, {"drafted", count.drafted}, {"accepted", count.accepted}};

@@ -2,9 +2,9 @@
 // server/api/stats_json.h: what speculation did, as the JSON of every program has it.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/json/json.h"
 #include "foretoken/event_stream.h"
 #include "foretoken/stats.h"
 
@@ -12,11 +12,11 @@ namespace foretoken::server {
 
 // The counts and the rates of them, by the names of SpeculationStats; a rate without a denominator
 // is absent. Times are left out.
-void PutCounts(nlohmann::ordered_json& object, const SpeculationStats& stats);
+void PutCounts(Json& object, const SpeculationStats& stats);
 // As PutCounts, with the times.
-void PutTimedCounts(nlohmann::ordered_json& object, const SpeculationStats& stats);
+void PutTimedCounts(Json& object, const SpeculationStats& stats);
 // The members of such an object as reply_texts.cpp writes them: "rounds: integer, ...".
 std::string NotationOfStats();
-nlohmann::ordered_json DrafterCountsJson(const DrafterCounts& drafters);
+Json DrafterCountsJson(const DrafterCounts& drafters);
 
 }  // namespace foretoken::server

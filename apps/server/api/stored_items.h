@@ -14,8 +14,7 @@ namespace foretoken::server {
 std::string OwnIdOf(const Json& item);
 // How ids of this type begin.
 std::string_view IdPrefixOf(std::string_view type);
-// raw: the item's text. REQUIRES: it is an item that InputItems has read without an error.
-std::string StoredItemJson(const Json& item, std::string_view raw, std::string_view type,
-                           const std::string& id);
+// REQUIRES: it is an item that InputItems has read without an error.
+std::string StoredItemJson(const Json& item, std::string_view type, const std::string& id);
 
 }  // namespace foretoken::server

@@ -7,8 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "server/api/json_member.h"
-
 namespace foretoken::server {
 namespace {
 
@@ -16,8 +14,8 @@ constexpr std::size_t kMostTools = 1024, kMostNameBytes = 256;
 
 class ToolReader {
  public:
-  ToolReader(std::string_view body, JsonFields& fields, std::vector<std::string>& notices)
-      : body_(body), fields_(fields), notices_(notices) {}
+  ToolReader(JsonFields& fields, std::vector<std::string>& notices)
+      : fields_(fields), notices_(notices) {}
 
   ToolFields Read() {
     const Json* const tools = fields_.Find("tools");
@@ -25,7 +23,7 @@ class ToolReader {
     const bool says_several = fields_.Switch("parallel_tool_calls", read_.use.several);
     // A function that is asked for by name is called once.
     if (choice != nullptr && choice->is_object() && !says_several)
-      read_.use.several = choice->value("type", Json()) == "allowed_tools";
+      read_.use.several = choice->at("type") == "allowed_tools";
     if (tools != nullptr && !tools->is_array())
       fields_.Bad("tools", "it is not a list; give a list of tools, or leave it out");
     if (fields_.failed()) return {};
@@ -46,43 +44,38 @@ class ToolReader {
     if (tools.size() > kMostTools)
       return fields_.Bad(
           "tools", fmt::format("{} tools are more than {}; give fewer", tools.size(), kMostTools));
-    const std::string_view list = RawMember(body_, {"tools"});
-    const std::vector<std::string_view> raw = RawElements(list);
     std::set<std::string> names, others;
     std::string kept;
     for (std::size_t i = 0; i < tools.size() && !fields_.failed(); ++i) {
       const std::string where = fmt::format("tools[{}]", i);
       if (!tools[i].is_object()) return fields_.Bad(where, "it is not an object; give one");
-      const Json type = tools[i].value("type", Json("function"));
+      const Json type = tools[i].at("type", "function");
       if (type != "function") {
         others.insert(JsonFields::Shown(type));
         continue;
       }
-      const bool nested = tools[i].contains("function");
-      const Json& function = nested ? tools[i].at("function") : tools[i];
-      const Json name = function.is_object() ? function.value("name", Json()) : Json();
-      if (!name.is_string() || name.get_ref<const std::string&>().empty() ||
-          name.get_ref<const std::string&>().size() > kMostNameBytes)
+      const Json& function = tools[i].at("function", tools[i]);
+      const Json& name = function.at("name");
+      if (!name.is_string() || name.text().empty() || name.text().size() > kMostNameBytes)
         return fields_.Bad(
             where, fmt::format("it has no name of at most {} bytes; give one", kMostNameBytes));
-      if (!names.insert(name.get<std::string>()).second)
+      if (!names.insert(name.text()).second)
         return fields_.Bad(where, "another tool has its name; give it one of its own");
-      const Json parameters = function.value("parameters", Json());
+      const Json& parameters = function.at("parameters");
       if (!parameters.is_null() && !parameters.is_object())
         return fields_.Bad(where, "its parameters are not a JSON Schema; give one");
-      calls::Tool tool{.name = name.get<std::string>()};
+      calls::Tool tool{.name = name.text()};
       if (parameters.is_object() && !parameters.empty())
-        tool.parameters_json = nested ? RawMember(raw[i], {"function", "parameters"})
-                                      : RawMember(raw[i], {"parameters"});
+        tool.parameters_json = parameters.written();
       read_.use.tools.push_back(std::move(tool));
-      kept.append(kept.empty() ? "" : ",").append(raw[i]);
+      kept.append(kept.empty() ? "" : ",").append(tools[i].written());
     }
     for (const std::string& type : others)
       notices_.push_back(
           fmt::format("tools: those of type {} are left out; models here call "
                       "functions",
                       type));
-    if (!read_.use.tools.empty()) read_.json = others.empty() ? list : "[" + kept + "]";
+    if (!read_.use.tools.empty()) read_.json = others.empty() ? tools.written() : "[" + kept + "]";
   }
 
   void ReadChoice(const Json& choice) {
@@ -91,22 +84,22 @@ class ToolReader {
       read_.use.required = true;
       return NeedTools();
     }
-    const Json type = choice.is_object() ? choice.value("type", Json()) : Json();
+    const Json& type = choice.at("type");
     if (type == "function" || type == "tool") {
-      const Json function = choice.value("function", choice);
+      const Json& function = choice.at("function", choice);
       read_.use.required = true;
-      return Keep({function.is_object() ? function.value("name", Json()) : Json()});
+      return Keep({function.at("name")});
     }
     if (type == "allowed_tools") {
-      const Json allowed = choice.value("allowed_tools", choice);
-      const Json mode = allowed.is_object() ? allowed.value("mode", Json("auto")) : Json();
-      const Json tools = allowed.is_object() ? allowed.value("tools", Json()) : Json();
+      const Json& allowed = choice.at("allowed_tools", choice);
+      const Json mode = allowed.is_object() ? allowed.at("mode", "auto") : Json();
+      const Json& tools = allowed.at("tools");
       if ((mode == "auto" || mode == "required") && tools.is_array()) {
         read_.use.required = mode == "required";
         std::vector<Json> names;
         for (const Json& tool : tools) {
-          const Json function = tool.is_object() ? tool.value("function", tool) : Json();
-          names.push_back(function.is_object() ? function.value("name", Json()) : Json());
+          const Json& function = tool.at("function", tool);
+          names.push_back(function.at("name"));
         }
         return Keep(names);
       }
@@ -124,12 +117,12 @@ class ToolReader {
       const auto& tools = read_.use.tools;
       const bool known =
           name.is_string() && std::any_of(tools.begin(), tools.end(), [&](const calls::Tool& tool) {
-            return tool.name == name.get_ref<const std::string&>();
+            return tool.name == name.text();
           });
       if (!known)
         return fields_.Bad("tool_choice", fmt::format("{} is none of the tools; name one of them",
                                                       JsonFields::Shown(name)));
-      wanted.insert(name.get<std::string>());
+      wanted.insert(name.text());
     }
     std::erase_if(read_.use.tools,
                   [&](const calls::Tool& tool) { return !wanted.contains(tool.name); });
@@ -141,7 +134,6 @@ class ToolReader {
       fields_.Bad("tool_choice", "there are no tools; give some, or leave it out");
   }
 
-  const std::string_view body_;
   JsonFields& fields_;
   std::vector<std::string>& notices_;
   ToolFields read_;
@@ -149,8 +141,8 @@ class ToolReader {
 
 }  // namespace
 
-ToolFields ReadTools(std::string_view body, JsonFields& fields, std::vector<std::string>& notices) {
-  return ToolReader(body, fields, notices).Read();
+ToolFields ReadTools(JsonFields& fields, std::vector<std::string>& notices) {
+  return ToolReader(fields, notices).Read();
 }
 
 }  // namespace foretoken::server

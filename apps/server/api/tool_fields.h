@@ -17,9 +17,8 @@ struct ToolFields {
   calls::ToolUse use;  // no tools: the answer has no calls
 };
 
-// body: the fields' own, for the order of members. Errors go to fields; tools that no model can call
+// Errors go to fields; tools that no model can call
 // here are named in notices.
-[[nodiscard]] ToolFields ReadTools(std::string_view body, JsonFields& fields,
-                                   std::vector<std::string>& notices);
+[[nodiscard]] ToolFields ReadTools(JsonFields& fields, std::vector<std::string>& notices);
 
 }  // namespace foretoken::server

@@ -6,34 +6,30 @@
 #include <string>
 #include <utility>
 
-#include "server/api/json_member.h"
-#include "server/api/json_tree.h"
+#include "base/json/json_reader.h"
 
 namespace foretoken::server {
 namespace {
 
 std::string Description(std::string_view tools_json) {
   std::string lines;
-  for (const std::string_view tool : RawElements(tools_json)) lines.append(tool).append("\n");
+  const auto tools = ReadJson(tools_json, {.keeps_text = true});
+  for (const Json& tool : tools.value_or(Json())) lines.append(tool.written()).append("\n");
   return "# Tools\n\nYou may call these functions:\n<tools>\n" + lines +
          "</tools>\n\nTo call one, write:\n<tool_call>\n"
          "{\"name\": <name>, \"arguments\": <object>}\n</tool_call>";
 }
 
 // The call as the model writes it; "" if it is none.
-std::string CallText(std::string_view call) {
-  const Parsed<Json> json = ReadJsonObject(call);
-  if (!json) return {};
-  const Json function = json->value("function", Json());
-  if (!function.is_object() || !function.value("name", Json()).is_string()) return {};
-  const Json arguments = function.value("arguments", Json());
-  std::string object = "{}";
-  if (arguments.is_string())
-    object = arguments.get<std::string>();
-  else if (arguments.is_object())
-    object = RawMember(call, {"function", "arguments"});
+std::string CallText(const Json& call) {
+  const Json &name = call.at("function").at("name"),
+             &arguments = call.at("function").at("arguments");
+  if (!name.is_string()) return {};
+  const std::string object = arguments.is_string()   ? arguments.text()
+                             : arguments.is_object() ? arguments.written()
+                                                     : "{}";
   return fmt::format("<tool_call>\n{{\"name\": {}, \"arguments\": {}}}\n</tool_call>",
-                     RawMember(call, {"function", "name"}), object);
+                     name.written(), object);
 }
 
 void WriteCalls(ChatMessage& message) {
@@ -43,16 +39,14 @@ void WriteCalls(ChatMessage& message) {
     return;
   }
   if (message.role != "assistant" || message.members_json.empty()) return;
-  const std::string_view calls = RawMember(message.members_json, {"tool_calls"});
-  if (!calls.starts_with('[')) return;
-  for (const std::string_view call : RawElements(calls)) {
+  const auto members = ReadJson(message.members_json, {.keeps_text = true});
+  if (!members || !members->at("tool_calls").is_array()) return;
+  for (const Json& call : members->at("tool_calls")) {
     const std::string text = CallText(call);
     if (!text.empty()) message.content += (message.content.empty() ? "" : "\n") + text;
   }
-  const std::string_view thought = RawMember(message.members_json, {"reasoning_content"});
-  std::string members =
-      thought.empty() ? "" : fmt::format(R"({{"reasoning_content": {}}})", thought);
-  message.members_json = std::move(members);
+  const Json* const thought = members->find("reasoning_content");
+  message.members_json = thought == nullptr ? "" : Json{{"reasoning_content", *thought}}.written();
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "calls/thought.h"
-#include "server/api/json_member.h"
+#include "server/api/object_text.h"
 #include "server/api/openai_replies.h"
 #include "server/net/client_address.h"
 #include "server/router.h"

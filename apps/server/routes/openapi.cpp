@@ -24,10 +24,7 @@ extern const Route kChatCompletionsRoute;
 
 namespace {
 
-using DocumentJson = SchemaJson;
-
-DocumentJson BodyReadBy(decltype(Route::reads) reads, const std::string& path,
-                        const ModelLimits& limits) {
+Json BodyReadBy(decltype(Route::reads) reads, const std::string& path, const ModelLimits& limits) {
   const FieldNotes chats;
   kChatCompletionsRoute.reads(limits);
   const FieldNotes notes;
@@ -35,23 +32,23 @@ DocumentJson BodyReadBy(decltype(Route::reads) reads, const std::string& path,
   return BodySchema(path, notes, chats);
 }
 
-DocumentJson BodyOf(const Route& route, const ModelLimits& limits) {
+Json BodyOf(const Route& route, const ModelLimits& limits) {
   if (route.reads == nullptr) return {{"type", "object"}};
-  DocumentJson body = BodyReadBy(route.reads, route.path, limits);
+  Json body = BodyReadBy(route.reads, route.path, limits);
   if (route.reads_too == nullptr) return body;
-  return {{"anyOf", DocumentJson::array(
-                        {std::move(body),
-                         BodyReadBy(route.reads_too, std::string(route.path) + "#chat", limits)})}};
+  return {{"anyOf",
+           Json::array({std::move(body),
+                        BodyReadBy(route.reads_too, std::string(route.path) + "#chat", limits)})}};
 }
 
 // The schema of what an example is like: the types of its members, all of which are there and no
 // others; null stands for a text that may be missing.
-DocumentJson LikeThis(const DocumentJson& example) {
+Json LikeThis(const Json& example) {
   if (example.is_string()) return {{"type", "string"}};
   if (example.is_number()) return {{"type", "integer"}};
-  if (!example.is_object()) return {{"type", DocumentJson::array({"string", "null"})}};
-  DocumentJson schema = {{"type", "object"}}, required = DocumentJson::array();
-  for (const auto& [name, value] : example.items()) {
+  if (!example.is_object()) return {{"type", Json::array({"string", "null"})}};
+  Json schema = {{"type", "object"}}, required = Json::array();
+  for (const auto& [name, value] : example.members()) {
     schema["properties"][name] = LikeThis(value);
     required.push_back(name);
   }
@@ -70,31 +67,31 @@ constexpr ErrorForm kErrorForms[] = {{"OpenAiError", ErrorJson},
                                      {"OllamaError", OllamaErrorJson},
                                      {"LlamaCppError", LlamaCppErrorJson}};
 
-DocumentJson Content(const char* type, const char* form) {
-  DocumentJson content;
-  content[type]["schema"] = form != nullptr ? ReplyForm(form) : DocumentJson{{"type", "string"}};
+Json Content(const char* type, const char* form) {
+  Json content;
+  content[type]["schema"] = form != nullptr ? ReplyForm(form) : Json{{"type", "string"}};
   return content;
 }
 
 // In the form of the route's API.
-DocumentJson ErrorOf(const Route& route) {
+Json ErrorOf(const Route& route) {
   for (const ErrorForm& form : kErrorForms)
     if (form.write == (route.refusal != nullptr ? route.refusal : ErrorJson))
       return {{"$ref", std::string("#/components/responses/") + form.name}};
   return {{"description", "an error"}};
 }
 
-DocumentJson RepliesOf(const Route& route) {
-  DocumentJson replies;
+Json RepliesOf(const Route& route) {
+  Json replies;
   if (route.refuses == 0) {
-    DocumentJson& reply = replies["200"];
+    Json& reply = replies["200"];
     reply["description"] = route.event != nullptr
                                ? "the answer; the second schema is that of each event of a stream"
                                : "the answer";
     reply["content"] = Content(route.reply_type, route.reply);
     if (route.event != nullptr) reply["content"].update(Content(route.event_type, route.event));
     if (route.failing != 0) {
-      DocumentJson failing = reply;
+      Json failing = reply;
       replies[std::to_string(route.failing)] = std::move(failing);
     }
   } else {
@@ -104,11 +101,10 @@ DocumentJson RepliesOf(const Route& route) {
   return replies;
 }
 
-void AddReplyForms(DocumentJson& components) {
+void AddReplyForms(Json& components) {
   components["schemas"].update(ReplyForms(TextOfReplies()));
   for (const auto& [name, write] : kErrorForms) {
-    components["schemas"][name] =
-        LikeThis(DocumentJson::parse(write({.message = "what: why; what to do"})));
+    components["schemas"][name] = LikeThis(JsonOrNull(write({.message = "what: why; what to do"})));
     components["responses"][name] = {{"description", "an error"},
                                      {"content", Content("application/json", name)}};
   }
@@ -144,17 +140,17 @@ std::string SummaryOf(const Route& route) {
   return summary;
 }
 
-DocumentJson OperationJson(const Route& route, const ModelLimits& limits) {
-  DocumentJson json = {{"operationId", OperationOf(route)}, {"summary", SummaryOf(route)}};
+Json OperationJson(const Route& route, const ModelLimits& limits) {
+  Json json = {{"operationId", OperationOf(route)}, {"summary", SummaryOf(route)}};
   if (std::string_view(route.path).find('*') != std::string_view::npos)
-    json["parameters"] = DocumentJson::array(
+    json["parameters"] = Json::array(
         {{{"name", "name"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}}});
   if (route.method == std::string_view("POST") && !route.without_body) {
     json["requestBody"]["required"] = true;
     json["requestBody"]["content"]["application/json"]["schema"] = BodyOf(route, limits);
   }
   json["responses"] = RepliesOf(route);
-  if (route.open) json["security"] = DocumentJson::array();
+  if (route.open) json["security"] = Json::array();
   return json;
 }
 
@@ -166,24 +162,23 @@ HttpResponse OpenApi(Service& service, const HttpRequest&, LogLine&) {
 }  // namespace
 
 std::string OpenApiText(const ModelLimits& limits) {
-  DocumentJson paths = DocumentJson::object();
+  Json paths = Json::object();
   for (const Route* const route : Routes()) {
     std::string method = route->method;
     for (char& c : method) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     paths[PathOf(*route)][method] = OperationJson(*route, limits);
   }
-  DocumentJson document = {{"openapi", "3.1.0"},
-                           {"info",
-                            {{"title", "foretoken"},
-                             {"version", kVersion},
-                             {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
-                           {"paths", std::move(paths)}};
+  Json document = {{"openapi", "3.1.0"},
+                   {"info",
+                    {{"title", "foretoken"},
+                     {"version", kVersion},
+                     {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
+                   {"paths", std::move(paths)}};
   document["components"]["schemas"] = SharedForms(limits.vocabulary_size);
   AddReplyForms(document["components"]);
   document["components"]["securitySchemes"]["key"] = {{"type", "http"}, {"scheme", "bearer"}};
   // A server without keys needs none.
-  document["security"] =
-      DocumentJson::array({DocumentJson::object(), DocumentJson({{"key", DocumentJson::array()}})});
+  document["security"] = Json::array({Json::object(), Json({{"key", Json::array()}})});
   return OneLine(document);
 }
 

@@ -3,7 +3,7 @@
 
 #include "foretoken/cancellation.h"
 #include "server/api/json_fields.h"
-#include "server/api/json_member.h"
+#include "server/api/object_text.h"
 #include "server/api/plain_replies.h"
 #include "server/router.h"
 #include "server/routes/long_reply.h"
