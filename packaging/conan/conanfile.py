@@ -7,7 +7,7 @@ from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy
 from conan.tools.gnu import PkgConfigDeps
 
-LIBRARY = ("fmt/[>=9]", "nlohmann_json/[>=3.11]", "pcre2/[>=10.42]", "tl-expected/[>=1.0]", "utf8proc/[>=2.8]", "xxhash/[>=0.8]", "yaml-cpp/[>=0.7]")
+LIBRARY = ("fmt/[>=9]", "pcre2/[>=10.42]", "rapidjson/[>=1.1]", "tl-expected/[>=1.0]", "utf8proc/[>=2.8]", "xxhash/[>=0.8]", "yaml-cpp/[>=0.7]")
 PROGRAM = ("cli11/[>=2.3]", "editline/[>=3.1]")
 SERVER = ("boost/[>=1.74]", "prometheus-cpp/[>=1.1]")
 TREE = ("CMakeLists.txt", "LICENSE", "*.md", "apps/*", "cmake/*", "docs/*", "examples/*", "include/*", "kit/*", "models/*", "src/*", "tests/vectors/*")
@@ -38,7 +38,8 @@ class Foretoken(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        toolchain.extra_cxxflags.append(f"-I{self.dependencies['xxhash'].cpp_info.includedir}")  # a header that CMake is not asked for
+        for name in ("rapidjson", "xxhash"):  # headers that CMake is not asked for
+            toolchain.extra_cxxflags.append(f"-I{self.dependencies[name].cpp_info.includedir}")
         program = bool(self.options.program or self.options.server)
         toolchain.cache_variables.update(FORETOKEN_APPS=program, FORETOKEN_SERVER=bool(self.options.server), FORETOKEN_UNITY=True, FORETOKEN_TESTS=False,
                                          FORETOKEN_EXAMPLES=False, FORETOKEN_TRAIN=False, FORETOKEN_MPI=False)

@@ -10,8 +10,8 @@ class Foretoken < Formula
   depends_on "cli11" => :build
   depends_on "cmake" => :build
   depends_on "ninja" => :build
-  depends_on "nlohmann-json" => :build
   depends_on "pkgconf" => :build
+  depends_on "rapidjson" => :build
   depends_on "tl-expected" => :build
   depends_on "xxhash" => :build
   depends_on "fmt"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the tree in which it lies (docs/install.md).
-{ lib, stdenv, cmake, ninja, pkg-config, boost, cli11, fmt, libedit, nlohmann_json, pcre2, prometheus-cpp, tl-expected, utf8proc, xxHash, yaml-cpp
+{ lib, stdenv, cmake, ninja, pkg-config, boost, cli11, fmt, libedit, pcre2, prometheus-cpp, rapidjson, tl-expected, utf8proc, xxHash, yaml-cpp
 , withServer ? true }:
 
 stdenv.mkDerivation {
@@ -9,7 +9,7 @@ stdenv.mkDerivation {
   src = lib.cleanSource ../..;
 
   nativeBuildInputs = [ cmake ninja pkg-config ];
-  buildInputs = [ cli11 fmt libedit nlohmann_json pcre2 tl-expected utf8proc xxHash yaml-cpp ]
+  buildInputs = [ cli11 fmt libedit pcre2 rapidjson tl-expected utf8proc xxHash yaml-cpp ]
     ++ lib.optionals withServer [ boost prometheus-cpp ];
 
   cmakeFlags = [

@@ -3,16 +3,16 @@
 // {"template": TEXT, "context": {NAME: VALUE}}, and prints a line for each: {"text": TEXT} or
 // {"error": TEXT}. The present is python_jinja.NOW.
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json/json_reader.h"
 #include "text/jinja/template.h"
 #include "text/jinja/values/json_text.h"
 
 namespace {
 
 using namespace foretoken::text::jinja;
-using Json = nlohmann::ordered_json;
+using foretoken::Json;
 
 std::tm Now() {
   std::tm now = {};
@@ -22,11 +22,11 @@ std::tm Now() {
 }
 
 Json Rendered(const Json& job) {
-  const auto parsed = Template::Parse(job["template"].get<std::string>());
+  const auto parsed = Template::Parse(job.at("template").text());
   if (!parsed) return {{"error", parsed.error().message}};
   Budget budget({});
   std::vector<Variable> variables;
-  for (const auto& [name, value] : job["context"].items()) {
+  for (const auto& [name, value] : job.at("context").members()) {
     auto read = FromJson(budget, value.dump(), true);
     if (!read) return {{"error", read.error().message}};
     variables.push_back({name, *std::move(read)});
@@ -40,6 +40,5 @@ Json Rendered(const Json& job) {
 
 int main() {
   for (std::string line; std::getline(std::cin, line);)
-    std::cout << Rendered(Json::parse(line)).dump(-1, ' ', false, Json::error_handler_t::replace)
-              << std::endl;
+    std::cout << Rendered(foretoken::JsonOrNull(line)).dump() << std::endl;
 }

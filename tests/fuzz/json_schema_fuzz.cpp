@@ -4,11 +4,11 @@
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "base/json/json_reader.h"
 #include "foretoken/structured_output.h"
 #include "grammar/grammar.h"
 
@@ -62,7 +62,7 @@ void Walk(const Grammar& grammar, FuzzedDataProvider& data) {
   // Every text can be continued, or has ended.
   if (text.size() < 200) {
     FORETOKEN_CHECK(grammar.CanEnd(state));
-    FORETOKEN_CHECK(nlohmann::json::accept(text));
+    FORETOKEN_CHECK(foretoken::ReadJson(text).has_value());
   }
 }
 

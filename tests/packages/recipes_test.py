@@ -31,6 +31,7 @@ NAMES = {
     "libutf8proc-dev": (["utf8proc"], ["utf8proc"], ["utf8proc"], ["utf8proc"]),
     "libxxhash-dev": (["xxhash"], ["xxhash"], ["xxhash"], ["xxHash"]),
     "libyaml-cpp-dev": (["yaml-cpp"], ["yaml-cpp"], ["yaml-cpp"], ["yaml-cpp"]),
+    "rapidjson-dev": (["rapidjson"], ["rapidjson"], ["rapidjson"], ["rapidjson"]),
     "prometheus-cpp-dev": (["prometheus-cpp"], ["prometheus-cpp"], ["prometheus-cpp"], ["prometheus-cpp"]),
 }
 TOOLS = {"g++", "cmake", "ninja-build", "pkg-config"}

@@ -44,6 +44,16 @@ TEST(JsonReader, NumbersAreWholeWhereSixtyFourBitsHoldThem) {
             "-9.223372036854776e+18,1.0,1000.0,0.0,0.0001,1e+15,123456789012345.5]");
 }
 
+TEST(JsonReader, NumbersAreTheNearestToWhatIsWritten) {
+  EXPECT_EQ(
+      Again("[9007199254740993.0,2.2250738585072011e-308,0.3333333333333333148296162562473909929,"
+            "1.7976931348623158e308,5e-324,-0.0,-1e-99999999999999999999]"),
+      "[9.007199254740992e+15,2.225073858507201e-308,0.3333333333333333,"
+      "1.7976931348623157e+308,5e-324,-0.0,0.0]");
+  EXPECT_EQ(Again("1.7976931348623159e308"), "byte 23");
+  EXPECT_EQ(Again("[-1e99999999999999999999]"), "byte 8");
+}
+
 TEST(JsonReader, EscapesStandForCharacters) {
   EXPECT_EQ(ReadJson(R"("\"\\\/\b\f\n\r\t\u00e9\u20AC\ud83d\ude00")")->text(),
             "\"\\/\b\f\n\r\té€😀");
@@ -53,11 +63,22 @@ TEST(JsonReader, TellsTheByteThatIsWrong) {
   constexpr std::pair<const char*, int> kWrong[] = {
       {"", 1},           {"{", 2},           {"[1,]", 4},      {"[1 2]", 4}, {"{\"a\" 1}", 6},
       {"{1:2}", 2},      {"tru]", 4},        {"[01]", 3},      {"[-]", 3},   {"[1.]", 4},
-      {"[1e+]", 5},      {"1 \"ab\"", 6},    {"[1}", 3},       {"\"a", 3},   {"\"\\x\"", 3},
-      {"\"\x01\"", 2},   {"\"\\u12g4\"", 6}, {"\"\\udc00", 7}, {"1e400", 5}, {"[nul", 5},
-      {"\"\\ud800a", 8}, {"\"\xC3\"", 3},    {"\"\xC0\"", 2},  {"{} x", 4},  {"\"\xE2\x82", 4}};
+      {"[1e+]", 5},      {"1 \"ab\"", 3},    {"[1}", 3},       {"\"a", 3},   {"\"\\x\"", 3},
+      {"\"\x01\"", 2},   {"\"\\u12g4\"", 6}, {"\"\\udc00", 8}, {"1e400", 6}, {"[nul", 5},
+      {"\"\\ud800a", 8}, {"\"\xC3\"", 2},    {"\"\xC0\"", 2},  {"{} x", 4},  {"\"\xE2\x82", 4}};
   for (const auto& [text, byte] : kWrong)
     EXPECT_EQ(Again(text), "byte " + std::to_string(byte)) << text;
+}
+
+TEST(JsonReader, BytesOfValueZeroAndHalvesOfPairsAreWrong) {
+  for (const std::string text : {"{}?", "{}? ", "[1,?2]", "[?]", "\"a?\"", "?", "{\"a?\":1}"}) {
+    std::string with_zero = text;
+    with_zero[text.find('?')] = '\0';
+    EXPECT_EQ(Again(with_zero), "byte " + std::to_string(text.find('?') + 1)) << text;
+  }
+  EXPECT_EQ(Again(R"(["\udc00"])"), "byte 10");
+  EXPECT_EQ(Again(R"({"\udbff":1})"), "byte 9");
+  EXPECT_EQ(Again("[\"\xED\xA0\x80\"]"), "byte 3");
 }
 
 TEST(JsonReader, WhatAnObjectHasTwiceIsAnErrorOrCountsLast) {
