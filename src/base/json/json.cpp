@@ -35,8 +35,9 @@ void WriteCharacter(char32_t code, std::string_view bytes, bool ascii, std::stri
   }
 }
 
+// Other characters than plain ones are looked at one by one. A char may have a sign, or none.
 bool IsPlain(char c) {
-  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F;
+  return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
 void WriteText(std::string_view text, bool ascii, std::string& out) {
