@@ -31,7 +31,7 @@ constexpr int kHeads = 8, kGroup = 4, kHeadDim = 64, kMaxRows = 16;
 constexpr int kWidth = kHeads * kGroup * kHeadDim;  // of queries and results
 constexpr std::size_t kCacheBytes = std::size_t{256} << 20;
 
-// Keys and values of enough layers to fill kCacheBytes: [layers, blocks, heads, block].
+// Keys and values of enough layers to fill kCacheBytes, as the engine keeps them: [layers, heads, blocks].
 class Layers {
  public:
   Layers(tensor::KvType type, int positions, const Kernels& kernels)
@@ -48,7 +48,7 @@ class Layers {
   }
 
   std::size_t n_layers() const { return n_layers_; }
-  std::size_t stride() const { return block_bytes_ * kHeads; }
+  std::size_t stride() const { return block_bytes_; }
   const std::byte* K(std::size_t layer, int head) const { return At(k_, layer, head); }
   const std::byte* V(std::size_t layer, int head) const { return At(v_, layer, head); }
   const std::int32_t* ids() const { return ids_.data(); }
@@ -56,7 +56,8 @@ class Layers {
 
  private:
   const std::byte* At(const AlignedBytes& bytes, std::size_t layer, int head) const {
-    return bytes.data() + layer * layer_bytes_ + static_cast<std::size_t>(head) * block_bytes_;
+    return bytes.data() + layer * layer_bytes_ +
+           static_cast<std::size_t>(head) * static_cast<std::size_t>(n_blocks_) * block_bytes_;
   }
 
   // One block of ordinary numbers, everywhere.

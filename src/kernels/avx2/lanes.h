@@ -246,10 +246,16 @@ struct Lanes : generic::LaneDefaults {
   // ---- Attention --------------------------------------------------------------------------------
   static constexpr int kTogether = 6;       // queries that share a key or a value
   static constexpr int kAccumulators = 12;  // registers for the sums of a loop
+  static constexpr bool kWholeBlocks = true;
   // Always inlined: the compiler takes a function that only prefetches for one without effect, and
   // drops its calls.
   static FORETOKEN_INLINE void Prefetch(const void* p) {
     _mm_prefetch(p, _MM_HINT_T0);
+  }
+  // The second level takes more lines at a time than the first (one row of attention over q8_0, AVX-512, two threads of
+  // a Zen 4, us for 8.9 MB: 564 with the first level, 4 kB ahead; 435 with the second, 336 with it 12 kB ahead).
+  static FORETOKEN_INLINE void PrefetchFar(const void* p) {
+    _mm_prefetch(p, _MM_HINT_T1);
   }
 };
 

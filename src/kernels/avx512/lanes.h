@@ -245,6 +245,9 @@ struct Lanes : generic::LaneDefaults {
   static FORETOKEN_INLINE void Prefetch(const void* p) {
     Half::Prefetch(p);
   }
+  static FORETOKEN_INLINE void PrefetchFar(const void* p) {
+    Half::PrefetchFar(p);
+  }
 };
 
 }  // namespace

@@ -31,13 +31,14 @@ FORETOKEN_INLINE typename L::F AddScaled(typename L::F x, const float* y, typena
     return L::MulAdd(x, *y, to);
 }
 
-// sum[i][t] += q[i][d] * k[d][t kWidth ...] for all d in order.
+// sum[i][t] += q[i][d] * k[d][t kWidth ...] for all d in order. Asks for as many bytes at `next` as it reads.
 template <class L, class K, int kCount, int kWide>
-FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, std::ptrdiff_t ahead,
+FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, const std::byte* next,
                                   int head_dim, typename L::F (&sum)[kCount][kWide]) {
+  constexpr int kRead = kWide * L::kWidth * static_cast<int>(K::kBytes);
   for (int d = 0; d < head_dim; ++d) {
     const std::byte* at = k + d * kSlots * K::kBytes;
-    PrefetchBytes<L, kWide * L::kWidth * K::kBytes>(at + ahead);
+    PrefetchBytes<L, kRead>(next + d * kRead);
     typename L::F x[kWide];
     K::template Load<L>(at, x);
 #pragma GCC unroll 8
@@ -55,7 +56,8 @@ void ScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
   const float* const* q = tile.q + first;
   typename L::F acc[kCount][kWide];
   Clear<L>(acc);
-  AddProducts<L, K>(q, block + j * K::kBytes, tile.k_ahead, head_dim, acc);
+  AddProducts<L, K>(q, block + j * K::kBytes, tile.next_keys + j * head_dim * K::kBytes, head_dim,
+                    acc);
   const typename L::F scale = L::All(tile.args->scale);
   float* s = tile.p + first * kSlots + j;
 #pragma GCC unroll 8
@@ -242,9 +244,11 @@ void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, 
     }
   }
   const std::byte* from = block + (range.begin * head_dim + d) * V::kBytes;
+  constexpr int kRead = kWide * kWidth * static_cast<int>(V::kBytes);
+  const std::byte* next = tile.next_values + d * kSlots * V::kBytes + range.begin * kRead;
   const float* const end = p + range.end;
-  for (p += range.begin; p != end; ++p, from += head_dim * V::kBytes) {
-    PrefetchBytes<L, kWide * kWidth * V::kBytes>(from + tile.v_ahead);
+  for (p += range.begin; p != end; ++p, from += head_dim * V::kBytes, next += kRead) {
+    PrefetchBytes<L, kRead>(next);
     typename L::F x[kWide];
     LoadValues<L, V, kWide, kEight>(from, x);
 #pragma GCC unroll 8
@@ -358,17 +362,6 @@ void CapScores(const AttentionArgs& args, float* scores, int rows) {
   if (args.soft_cap > 0) SoftCap<L>(scores, rows * kSlots, args.soft_cap);
 }
 
-// The distances from the block at position `begin` to the one that is `blocks` further, for the
-// prefetches.
-inline void LookAhead(Tile& tile, int begin, int blocks = 1) {
-  const AttentionArgs& args = *tile.args;
-  const int ahead = begin + blocks * kSlots;
-  const int next = ahead < tile.length[tile.n - 1] ? ahead : begin;
-  const std::ptrdiff_t distance = SeenBlock(args, next / kSlots) - SeenBlock(args, begin / kSlots);
-  tile.k_ahead = distance * static_cast<std::ptrdiff_t>(args.k_stride);
-  tile.v_ahead = distance * static_cast<std::ptrdiff_t>(args.v_stride);
-}
-
 inline const std::byte* KeysOf(const AttentionArgs& args, int block) {
   return args.k + SeenBlock(args, block) * static_cast<std::ptrdiff_t>(args.k_stride);
 }
@@ -377,13 +370,23 @@ inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
   return args.v + SeenBlock(args, block) * static_cast<std::ptrdiff_t>(args.v_stride);
 }
 
-constexpr int kBlocksAhead = 2;
+// What memory is asked for while the block at position `begin` is worked on: keys and values kBytesAhead
+// further on, or a block that is there already where the sequence ends before.
+inline void LookAhead(Tile& tile, int begin) {
+  constexpr std::size_t kBytesAhead = 12288;
+  const AttentionArgs& args = *tile.args;
+  const auto next = [&](std::size_t block_bytes) {
+    const int ahead = begin + (1 + static_cast<int>(kBytesAhead / (block_bytes + 1))) * kSlots;
+    return (ahead < tile.length[tile.n - 1] ? ahead : begin) / kSlots;
+  };
+  tile.next_keys = KeysOf(args, next(args.k_stride));
+  tile.next_values = ValuesOf(args, next(args.v_stride));
+}
 
 // Few queries leave the running softmax bound by latency: the maximum, the exponentials and the sum
 // of a block each wait for the one before. So as many blocks as the scores have room for go through
 // each stage together. Only the maxima, one comparison a block, and the values follow the order of
 // the blocks.
-// They leave memory little time, too, so it is asked kBlocksAhead blocks ahead.
 // REQUIRES: all queries see all of the blocks [block, block + count); count * tile.n <= kQueries.
 template <class L>
 void RunWholeBlocks(Tile& tile, int block, int count) {
@@ -396,23 +399,22 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
-    LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
+    LookAhead(tile, (block + b) * kSlots);
     scores(tile, 0, KeysOf(args, block + b));
     const std::byte* const of_block = ValuesOf(args, block + b);
-    if (own) PrefetchScales<L>(tile, of_block + tile.v_ahead);
     for (int i = 0; i < n; ++i) scales_of[b * n + i] = tile.ScalesOf(of_block);
   }
   CapScores<L>(args, p, rows);
   const auto all = [](int) { return kSlots; };
-  float largest[kQueries], change[kQueries] = {}, distance[kQueries] = {}, max[kQueries],
-                           subtracted[kQueries], sums[kQueries];
+  float largest[kQueries], change[kQueries] = {}, distance[kQueries] = {}, sums[kQueries];
+  float before[2 * kQueries];     // the maximum before a row;
+  float* const max = before + n;  // the one behind it, which is the one before the next block's
   LargestOfRows<L>(p, 0, rows, all, largest);
+  for (int i = 0; i < n; ++i) before[i] = tile.max[i];
+  for (int r = 0; r < rows; ++r) max[r] = largest[r] > before[r] ? largest[r] : before[r];
   for (int r = 0; r < rows; ++r) {
-    const float before = r < n ? tile.max[r] : max[r - n], m = largest[r];
-    max[r] = m > before ? m : before;
-    change[r] = before - max[r];
-    distance[r] = m - max[r];
-    subtracted[r] = own ? m : max[r];
+    change[r] = before[r] - max[r];
+    distance[r] = largest[r] - max[r];
   }
   ExpOfAll<L>(change, rows, factor);
   IntegerWeights& weights = tile.weights;
@@ -420,20 +422,21 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   if (own) {
     ExpOfAll<L>(distance, rows, share);
     const auto seen_by = [&scales_of](int r) { return Seen{scales_of[r], 0, kSlots}; };
-    WeighAll<L, true>(p, 0, rows, seen_by, subtracted, share, tile.groups(), weights, sums);
+    WeighAll<L, true>(p, 0, rows, seen_by, largest, share, tile.groups(), weights, sums);
     for (int r = 0; r < rows; ++r) sums[r] *= share[r];
   } else {
-    ExponentialsOfRows<L>(p, 0, rows, all, subtracted, sums);
+    ExponentialsOfRows<L>(p, 0, rows, all, max, sums);
   }
-  for (int r = 0; r < rows; ++r)
-    tile.sum[r % n] = __builtin_fmaf(tile.sum[r % n], factor[r], sums[r]);
+  for (int r = 0; r < rows; r += n)
+    for (int i = 0; i < n; ++i)
+      tile.sum[i] = __builtin_fmaf(tile.sum[i], factor[r + i], sums[r + i]);
   for (int i = 0; i < n; ++i) tile.max[i] = max[rows - n + i];
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
     tile.factor = factor + b * n;
     weights.of = all_weights.of + b * n * (args.head_dim / kGroup * kSlots);
     weights.unit = all_weights.unit + b * n;
-    LookAhead(tile, (block + b) * kSlots, kBlocksAhead);
+    LookAhead(tile, (block + b) * kSlots);
     values(tile, 0, ValuesOf(args, block + b));
   }
   tile.p = p;
@@ -533,7 +536,7 @@ void RunTile(Tile& tile) {
   int begin = tile.args->window > 0 ? RunEdgeBlocks<L>(tile) : 0;
   if constexpr (L::kWholeBlocks) {
     if (tile.n <= kLanes / 2) {
-      const int whole = tile.length[0] / kSlots, together = kLanes / tile.n;
+      const int whole = tile.length[0] / kSlots, together = kQueries / tile.n;
       for (int b = begin / kSlots; b < whole; b += together)
         RunWholeBlocks<L>(tile, b, whole - b < together ? whole - b : together);
       begin = begin > whole * kSlots ? begin : whole * kSlots;

@@ -118,6 +118,13 @@ void PackQueries(const Tile& tile) {
     }
 }
 
+// Brings the scales of a block closer.
+template <class L>
+FORETOKEN_INLINE void PrefetchScales(const std::byte* scales, int groups) {
+  constexpr int kRead = kSlots * static_cast<int>(F16::kBytes);
+  for (int g = 0; g < groups; ++g) PrefetchBytes<L, kRead>(scales + g * kRead);
+}
+
 // ---- Scores -------------------------------------------------------------------------------------
 
 // sum[i][t] += the products over 32 dimensions of query i with positions t kWidth ...
@@ -137,10 +144,11 @@ FORETOKEN_INLINE void AddKeyQuad(const std::int32_t* words, int stride, const st
 
 template <class L, class Numbers, int kCount, int kWide>
 FORETOKEN_INLINE void AddKeyQuads(const std::int32_t* words, int stride, const std::byte* k,
-                                  std::ptrdiff_t ahead, typename L::I (&sum)[kCount][kWide]) {
+                                  const std::byte* next, typename L::I (&sum)[kCount][kWide]) {
+  constexpr int kRead = kWide * L::kWidth * kQuad;
 #pragma GCC unroll 2
-  for (int i = 0; i < kQuadsOfGroup / Numbers::kParts; ++i, k += kSlots * kQuad) {
-    PrefetchBytes<L, kWide * L::kWidth * kQuad>(k + ahead);
+  for (int i = 0; i < kQuadsOfGroup / Numbers::kParts; ++i, k += kSlots * kQuad, next += kRead) {
+    PrefetchBytes<L, kRead>(next);
     AddKeyQuad<L, Numbers, 0>(words, stride, k, sum);
     words += Numbers::kQuadWords;
     if constexpr (Numbers::kParts == 2) {
@@ -158,6 +166,7 @@ void IntegerScoresAt(const Tile& tile, int first, const std::byte* block, int j)
   const std::byte* scales =
       block + kSlots * tile.args->head_dim / Numbers::kParts + j * F16::kBytes;
   float* const s = tile.p + first * kSlots + j;
+  const std::byte* next = tile.next_keys + j * tile.args->head_dim / Numbers::kParts;
   block += j * kQuad;
   for (int g = 0; g < groups; ++g) {
     typename L::I sum[kCount][kWide];
@@ -166,8 +175,7 @@ void IntegerScoresAt(const Tile& tile, int first, const std::byte* block, int j)
 #pragma GCC unroll 16
       for (int t = 0; t < kWide; ++t)
         sum[i][t] = Numbers::Start(tile.queries.start[(first + i) * groups + g]);
-    AddKeyQuads<L, Numbers>(words, stride, block, tile.k_ahead, sum);
-    PrefetchBytes<L, kWide * L::kWidth * F16::kBytes>(scales + tile.k_ahead);
+    AddKeyQuads<L, Numbers>(words, stride, block, next, sum);
     typename L::F scale[kWide];
     F16::Load<L>(scales, scale);
 #pragma GCC unroll 8
@@ -184,6 +192,7 @@ void IntegerScoresAt(const Tile& tile, int first, const std::byte* block, int j)
     }
     words += kQuadsOfGroup * Numbers::kQuadWords;
     block += kGroup * kSlots / Numbers::kParts;
+    next += kWide * L::kWidth * kGroup / Numbers::kParts;
     scales += kSlots * F16::kBytes;
   }
 }
@@ -195,6 +204,8 @@ struct IntegerScores {
     constexpr int kWide = SumRegisters<L, kCount>(kSlots / L::kWidth);
     for (int j = 0; j < kSlots; j += kWide * L::kWidth)
       IntegerScoresAt<L, Numbers, kCount, kWide>(tile, first, block, j);
+    PrefetchScales<L>(tile.next_keys + kSlots * tile.args->head_dim / Numbers::kParts,
+                      tile.groups());
   }
 };
 
@@ -334,10 +345,13 @@ FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::by
   const int head_dim = tile.args->head_dim, groups = tile.groups(), g = d / kGroup;
   const std::int8_t* weights = tile.weights.of + (first * groups + g) * kSlots;
   typename L::I sum[kCount][kWide] = {};
+  constexpr int kRead = kWide * L::kWidth * kQuad;
   const std::byte* at = block + d * kQuad;
+  const std::byte* next = tile.next_values + d * kSlots / Numbers::kParts;
 #pragma GCC unroll 2
-  for (int i = 0; i < kSlots / kQuad / Numbers::kParts; ++i, at += head_dim * kQuad) {
-    PrefetchBytes<L, kWide * L::kWidth * kQuad>(at + tile.v_ahead);
+  for (int i = 0; i < kSlots / kQuad / Numbers::kParts;
+       ++i, at += head_dim * kQuad, next += kRead) {
+    PrefetchBytes<L, kRead>(next);
     AddValueQuad<L, Numbers, 0>(weights, groups * kSlots, at, sum);
     weights += kQuad;
     if constexpr (Numbers::kParts == 2) {
@@ -369,18 +383,10 @@ struct IntegerValues {
   }
 };
 
-// Brings the scales of a block of values closer.
-template <class L>
-FORETOKEN_INLINE void PrefetchScales(const Tile& tile, const std::byte* values) {
-  const std::byte* const scales = tile.ScalesOf(values);
-  for (int g = 0; g < tile.groups(); ++g)
-    PrefetchBytes<L, kSlots * F16::kBytes>(scales + g * kSlots * static_cast<int>(F16::kBytes));
-}
-
 template <class L, class Numbers>
 void AllIntegerValues(const Tile& tile, int first, const std::byte* block) {
-  PrefetchScales<L>(tile, block + tile.v_ahead);
   InGroups<L, IntegerValues<L, Numbers>>(tile, first, block);
+  PrefetchScales<L>(tile.ScalesOf(tile.next_values), tile.groups());
 }
 
 }  // namespace

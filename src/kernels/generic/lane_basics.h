@@ -28,8 +28,10 @@ struct LaneDefaults {
   // Whether attention with few queries takes several blocks through each stage together.
   static constexpr bool kWholeBlocks = false;
   static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop
-  // Brings memory that is read soon into the first-level cache.
+  // Brings memory that is read soon into the first-level cache, or memory that is read later into the
+  // second.
   static void Prefetch(const void*) {}
+  static void PrefetchFar(const void*) {}
 };
 
 }  // namespace
