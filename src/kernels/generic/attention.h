@@ -535,7 +535,7 @@ void RunTile(Tile& tile) {
   }
   int begin = tile.args->window > 0 ? RunEdgeBlocks<L>(tile) : 0;
   if constexpr (L::kWholeBlocks) {
-    if (tile.n <= kLanes / 2) {
+    if (tile.n <= kLanes / 2 && (L::kWholeIntegerBlocks || !tile.has_integer_values())) {
       const int whole = tile.length[0] / kSlots, together = kQueries / tile.n;
       for (int b = begin / kSlots; b < whole; b += together)
         RunWholeBlocks<L>(tile, b, whole - b < together ? whole - b : together);
