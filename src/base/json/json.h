@@ -105,7 +105,7 @@ class Json {
   std::optional<std::int64_t> integer() const;             // a whole number of 64 bits
   std::optional<std::uint64_t> natural() const;            // ... that is not below 0
 
-  // Of an array, an object or null; 1 for others.
+  // The number of elements or members; 0 for null, 1 for others.
   std::size_t size() const;
   bool empty() const { return size() == 0; }
   // The elements of an array; none for others.

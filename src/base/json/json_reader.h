@@ -29,9 +29,9 @@ struct JsonError {
   enum class Kind { kSyntax, kDepth, kMemory, kTwice };
 
   Kind kind;
-  std::size_t byte =
-      0;  // of kSyntax: the byte that shows it, counted from 1; one more than all at the end
-  // Of kTwice: the name, and the names and numbers that lead to its object.
+  // For kSyntax: the byte that shows it, counted from 1; one more than all at the end.
+  std::size_t byte = 0;
+  // For kTwice: the name, and the names and numbers that lead to its object.
   std::string name = {};
   std::vector<std::string> path = {};
 };

@@ -27,7 +27,7 @@ struct LaneDefaults {
   static constexpr int kTogether = 4;   // queries of attention that share a key or a value
   // Whether attention with few queries takes several blocks through each stage together.
   static constexpr bool kWholeBlocks = false;
-  static constexpr bool kWholeIntegerBlocks = false;  // ... where values are integers, too
+  static constexpr bool kWholeIntegerBlocks = false;  // whether it does so with integers, too
   static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop
   // Brings memory that is read soon into the first-level cache, or memory that is read later into the
   // second.
