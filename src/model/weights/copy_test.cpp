@@ -211,6 +211,21 @@ TEST(Copy, IsKept) {
   EXPECT_EQ(steps.back(), "repacking");
 }
 
+// Where a copy is made beside an engine at work, its threads wait for others from then on.
+TEST(Copy, SaysThatItIsMadeBeforeTheFirstMatrix) {
+  CopiedModel network(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 97}));
+  std::vector<LoadStep> steps;
+  network.Copy({DType::kQ4_0, DType::kQ4_0}, {.on_progress = [&](const LoadStep& step) {
+                 steps.push_back(step);
+                 return true;
+               }});
+  ASSERT_GE(steps.size(), 3u);
+  EXPECT_TRUE(steps.front().makes);
+  EXPECT_EQ(steps.front().done_bytes, 0u);
+  EXPECT_GT(steps[1].done_bytes, 0u);
+  EXPECT_EQ(steps.back().done_bytes, steps.front().total_bytes);
+}
+
 TEST(Copy, StopsInTheMiddleOfAMatrix) {
   CopiedModel network(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 96}));
   const std::atomic<bool> stop = true;
@@ -218,7 +233,12 @@ TEST(Copy, StopsInTheMiddleOfAMatrix) {
   const auto stopped =
       LocalRunner::LoadCopy(*network.file, network.options, {DType::kQ4_0, DType::kQ4_0},
                             network.kernels, {network.pool, network.pool}, *network.runner,
-                            {.on_progress = [&](auto&) { return ++matrices > 0; }, .stop = &stop});
+                            {.on_progress =
+                                 [&](const LoadStep& step) {
+                                   matrices += step.done_bytes > 0;
+                                   return true;
+                                 },
+                             .stop = &stop});
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, ErrorCode::kStopped);
   EXPECT_EQ(matrices, 0);

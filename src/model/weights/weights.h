@@ -156,7 +156,7 @@ struct LoadOptions {
   // The experts do not fit memory. The tiles are then pages of a kept file, from which a pass reads
   // the experts that its rows chose (base/files/read_ahead.h).
   bool paged = false;
-  // Called on the calling thread, after each tensor or 256 MiB. False: stop.
+  // Called on the calling thread, before the first tensor is made, and after each tensor or 256 MiB. False: stop.
   std::function<bool(const LoadStep&)> on_progress = {};
   // Set by any thread: stop, where a copy is made in the middle of a matrix too. Null: nobody does.
   const std::atomic<bool>* stop = nullptr;

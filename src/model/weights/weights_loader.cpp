@@ -120,6 +120,11 @@ Status WeightsLoader::CannotPage(const std::string& why) {
 void WeightsLoader::Repack(ThreadPool& pool, const LoadOptions& options, std::size_t made) {
   std::size_t done_bytes = 0;
   source_hashes_.clear();
+  // Callers lower the threads' priority by this: the first matrix may be the largest.
+  if (options.on_progress && !options.on_progress({"repacking", 0, plan_.tile_bytes(), true})) {
+    stopped_ = true;
+    return;
+  }
   for (const MatrixJob& job : plan_.jobs()) {
     if (IsShared(job)) continue;
     std::byte* tiles = weights_.tiles_.data() + job.offset;
