@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine/impl.h: the parts of an engine. Open makes all of them (open/open.cpp), and a step hands
-// the values of a pass from one part to the next (step.cpp).
+// engine/impl.h: the parts of an engine. Open makes all of them (open/), and a step hands the values of a
+// pass from one part to the next (step.cpp).
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calibrate/kept_costs.h"
+#include "engine/open/drafters.h"
 #include "engine/open/opened.h"
 #include "engine/recorder.h"
 #include "engine/requests/admission.h"
@@ -23,10 +24,8 @@
 #include "engine/step/verification.h"
 #include "foretoken/engine.h"
 #include "foretoken/verification.h"
-#include "loader/drafts/copy_figures.h"
 #include "loader/drafts/drafter_set.h"
 #include "loader/file_watch.h"
-#include "model/late_runner.h"
 
 namespace foretoken {
 
@@ -177,10 +176,7 @@ class Engine::Impl {
   std::optional<StepValues> step_;
   bool cache_file_fails_ = false;
   calibrate::CostFile kept_costs_;
-  loader::CopyFile copy_file_;  // keeps nothing where there is no copy
-  std::string copy_types_;
-  CopyProgress copy_;                             // as it was at Open
-  const model::LateRunner* late_copy_ = nullptr;  // a drafter's; null: no copy is made later
+  engine::OwnCopy copy_;
   loader::FileWatch files_;  // last, so that its thread, which reads the models, ends first
 };
 

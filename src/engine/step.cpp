@@ -136,13 +136,13 @@ void Engine::Impl::Notice(std::string_view text) noexcept {
 
 CopyProgress Engine::Impl::copy() const {
   using State = CopyProgress::State;
-  CopyProgress copy = copy_;
-  if (late_copy_ == nullptr) return copy;
-  const auto& making = late_copy_->making();
+  CopyProgress copy = copy_.progress;
+  if (copy_.late == nullptr) return copy;
+  const auto& making = copy_.late->making();
   copy.made_bytes = static_cast<std::int64_t>(making.done_bytes);
-  if (late_copy_->made() != nullptr)
+  if (copy_.late->made() != nullptr)
     copy.state = State::kReady, copy.made_bytes = copy.bytes;
-  else if (const std::string* const why = late_copy_->why_none())
+  else if (const std::string* const why = copy_.late->why_none())
     copy.state = State::kRefused, copy.why = *why;
   else if (making.total_bytes > 0)
     copy.state = State::kMaking;
