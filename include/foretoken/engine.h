@@ -242,7 +242,7 @@ class Engine {
   // Checks a request, tokenizes its prompt and compiles its grammar, so that no running request
   // waits for that. Any thread, at any time. Errors: kInvalidArgument (a parameter out of range, or
   // a fault in the grammar and where it is), kTooLarge (the prompt does not fit the context, or the
-  // grammar exceeds its limit), kIo (see FileStatus), kNoMemory, kStopped (foretoken/cancellation.h).
+  // grammar exceeds its limit), kIo and kRankLost (see FileStatus), kNoMemory, kStopped (foretoken/cancellation.h).
   [[nodiscard]] Result<PreparedRequest> Prepare(Request request) const;
 
   // The compiled grammars of all requests together take at most so many bytes from now on (256 MiB
@@ -251,7 +251,7 @@ class Engine {
 
   // Accepts a request. It joins the running ones as soon as one of max_sequences is free. Later
   // errors are in the completion. Errors: kInvalidArgument (another engine prepared it), kIo,
-  // kNoMemory.
+  // kRankLost, kNoMemory.
   [[nodiscard]] Result<Ticket> Begin(PreparedRequest request, OnRound on_round = {});
   // Prepares the request and begins it. Errors: as Prepare.
   [[nodiscard]] Result<Ticket> Begin(Request request, OnRound on_round = {});
@@ -327,9 +327,9 @@ class Engine {
   // work and the context of the last step; 0: not known.
   double PlainStepUs(int requests) const;
 
-  // Whether the model files, and the kept tiles, are still what Open found. If they are not, the
+  // Whether the model files and the kept tiles are still what Open found, and all ranks there. If not, the
   // engine accepts no more requests, and those that ran or waited have ended with this error: open
-  // another engine. Any thread, while the engine lives. Error: kIo, with the file's name.
+  // another engine. Any thread, while the engine lives. Errors: kIo, with the file's name; kRankLost.
   [[nodiscard]] Status FileStatus() const;
 
   // Writes to EngineOptions::cache_file what is kept of texts that have ended; the engine's end does the

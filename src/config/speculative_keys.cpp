@@ -340,7 +340,7 @@ Status SetStorage(SpeculativeOptions& options, const std::string& text) {
   return {};
 }
 
-constexpr int kMany = 1 << 24, kMostTokens = 64;
+constexpr int kMany = 1 << 24;
 
 Status SetSynthetic(SpeculativeOptions& options, const std::string& text) {
   options.synthetic_acceptance_rate.reset();
@@ -421,7 +421,7 @@ Status SetWidths(SpeculativeOptions& options, const std::string& text) {
   if (IsUnset(text) || word == "all" || word == "[]") return {};
   std::vector<int> widths;
   for (const std::string_view item : Items(text)) {
-    FORETOKEN_TRY(const int width, ReadInteger(item, 1, kMostTokens));
+    FORETOKEN_TRY(const int width, ReadInteger(item, 1, kMaxDraft));
     widths.push_back(width);
   }
   std::sort(widths.begin(), widths.end());
@@ -471,8 +471,8 @@ constexpr std::array kKeys = {
     SpeculativeKey{"rejection_sampling_strategy", kStrategyNames, Type::kName, SetStrategy,
                    [](const O& o) { return std::string(Name(o.strategy)); }, IdleStrategy, 1, 0,
                    [] { return Written(StrategyWords()); }},
-    OptionalInteger<&O::num_speculative_tokens, 0, kMostTokens>("num_speculative_tokens",
-                                                                IdleTokens, kTokensNames),
+    OptionalInteger<&O::num_speculative_tokens, 0, kMaxDraft>("num_speculative_tokens", IdleTokens,
+                                                              kTokensNames),
     Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", WhereDrafted, kMinNames),
     SpeculativeKey{"lookahead", kLookaheadNames, Type::kName, SetLookahead,
                    [](const O& o) { return o.controller; }, WhereDrafted, 1, 0,
@@ -493,7 +493,7 @@ constexpr std::array kKeys = {
                      return fmt::format("[{}]", fmt::join(o.adaptive_speculative_widths, ","));
                    },
                    ForCostModels},
-    OptionalInteger<&O::num_speculative_tokens_mixed_batch, 0, kMostTokens>(
+    OptionalInteger<&O::num_speculative_tokens_mixed_batch, 0, kMaxDraft>(
         "num_speculative_tokens_mixed_batch", IdleMixedTokens),
     Share<&O::draft_p_min>("draft_p_min", IdleProbability, kPMinNames),
     Switch<&O::first_target>("first_target", IdleFirstTarget),

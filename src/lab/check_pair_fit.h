@@ -14,7 +14,7 @@ namespace foretoken::lab {
 struct FileFacts {
   std::string path, architecture, type;
   std::int64_t parameters = 0, bytes = 0;
-  std::string drafts_as;  // "standalone", "eagle", "mtp"
+  std::string drafts_as;  // the drafter: "standalone", "eagle"
   std::string obstacle;   // why this build cannot run it; "" if it can
 };
 

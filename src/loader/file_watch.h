@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/file_watch.h: whether the model files are still what the engine was opened with.
+// loader/file_watch.h: whether the model files are still what the engine was opened with, and all ranks
+// there.
 //
-// Weights and embeddings are read from mapped files for as long as the engine lives. If someone
-// cuts such a file short or overwrites it, passes compute something else. The engine calls Check
-// after each pass, before anything of it is committed, and when a request begins. Once it has
+// Weights and embeddings are read from mapped files for as long as the engine lives. If someone cuts such a
+// file short or overwrites it, or a rank is lost, passes compute something else. The engine calls Check after
+// each pass, before anything of it is committed, and when a request begins. Once it has
 // failed it always fails, because nothing that the engine holds can be trusted any more.
 //
 // A background thread reads the sources of the kept tiles again (model/weights/source_check.h), at

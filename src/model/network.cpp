@@ -35,18 +35,30 @@ Blocks EntryOfBlocks(const Workspace& space, const ModelConfig& config, const We
   return blocks;
 }
 
-Blocks MakeEntry(const Workspace& space, const ModelConfig& config, const Weights& weights) {
+template <typename Entry>
+Blocks EntryOf(const Workspace& space, const ModelConfig& config, const Weights& weights) {
   Blocks blocks;
-  if (!config.head)
-    blocks.push_back(std::make_unique<Embedding>(space, config, weights));
-  else if (config.head->kind == HeadKind::kEagle)
-    blocks.push_back(std::make_unique<EagleEntry>(space, config, weights));
-  else if (config.head->kind == HeadKind::kAssistant)
-    blocks.push_back(std::make_unique<AssistantEntry>(space, config, weights));
-  else if (config.head->kind == HeadKind::kBlock)
-    blocks = EntryOfBlocks(space, config, weights);
-  else
-    blocks.push_back(std::make_unique<MtpEntry>(space, config, weights));
+  blocks.push_back(std::make_unique<Entry>(space, config, weights));
+  return blocks;
+}
+
+Blocks EntryOfHead(const Workspace& space, const ModelConfig& config, const Weights& weights) {
+  switch (config.head->kind) {
+    case HeadKind::kEagle:
+      return EntryOf<EagleEntry>(space, config, weights);
+    case HeadKind::kMtp:
+      return EntryOf<MtpEntry>(space, config, weights);
+    case HeadKind::kAssistant:
+      return EntryOf<AssistantEntry>(space, config, weights);
+    case HeadKind::kBlock:
+      break;
+  }
+  return EntryOfBlocks(space, config, weights);
+}
+
+Blocks MakeEntry(const Workspace& space, const ModelConfig& config, const Weights& weights) {
+  Blocks blocks = config.head ? EntryOfHead(space, config, weights)
+                              : EntryOf<Embedding>(space, config, weights);
   if (weights.layer_inputs)
     blocks.push_back(std::make_unique<PerLayerInputs>(space, config, weights));
   return blocks;

@@ -115,7 +115,7 @@ Reply Cache(ChatSession& session, const Words& words) {
   const char* const what =
       !on ? "each round computes the whole text anew: the same text, slowly"
       : options.prefix_cache
-          ? "a beginning that prompts share is read once, except by eagle and mtp heads"
+          ? "a beginning that prompts share is read once, except by heads"
           : "each prompt is read whole (--prefix-cache off)";
   std::int64_t read = 0, found = 0;
   for (const ChatTotals& totals : session.totals)

@@ -11,6 +11,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/machine/memory_limit.h"
+#include "comm/agreement.h"
 #include "kernels/repack.h"
 #include "tensor/dtype.h"
 
@@ -125,8 +126,7 @@ Result<RankSpeeds> MeasureSpeeds(comm::Ranks& ranks, const kernels::Kernels& ker
   all[own].bytes_per_second = MeasureProduct(kernels, pool);
   std::vector<std::int32_t> begins(n + 1);
   for (std::size_t r = 0; r <= n; ++r) begins[r] = static_cast<std::int32_t>(r * sizeof(Measured));
-  if (!ranks.Gather(reinterpret_cast<std::byte*>(all.data()), begins))
-    return Fail(ErrorCode::kIo, ranks.why());
+  if (!ranks.Gather(reinterpret_cast<std::byte*>(all.data()), begins)) return comm::Lost(ranks);
   RankSpeeds speeds{.gather_us = all[0].gather_us};
   for (int r = 0; r < ranks.size(); ++r) speeds.bytes_per_second.push_back(SpeedOf(ranks, all, r));
   return speeds;

@@ -24,7 +24,7 @@ struct RankSpeeds {
 // Each rank multiplies a matrix that no cache holds, on all threads of its pool, which takes a few
 // tenths of a second and at most 128 MiB for that time. All ranks get the same result. Ranks of one machine
 // with as many threads get the mean of what they measured: they differ by chance. One rank alone
-// measures nothing. Error: kIo, where a rank is lost.
+// measures nothing. Error: kRankLost.
 [[nodiscard]] Result<RankSpeeds> MeasureSpeeds(comm::Ranks& ranks, const kernels::Kernels& kernels,
                                                ThreadPool& pool);
 

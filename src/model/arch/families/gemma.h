@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/arch/gemma.h: what the Gemma networks have in common.
+// model/arch/families/gemma.h: what the Gemma networks have in common.
 #pragma once
 
 #include "foretoken/result.h"

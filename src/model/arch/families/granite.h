@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/arch/granite.h: the scales that all networks of the Granite family have.
+// model/arch/families/granite.h: the scales that all networks of the Granite family have.
 #pragma once
 
 #include "foretoken/result.h"
