@@ -156,4 +156,18 @@ inline std::string Repeated(std::string_view part, std::size_t size) {
   return text;
 }
 
+// n times `part`, with `between` between: @ stands for the number of a part, @+ for the next one.
+inline std::string Numbered(std::size_t n, std::string_view part, std::string_view between = "") {
+  std::string text;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i > 0) text += between;
+    for (std::size_t at = 0; at < part.size(); ++at) {
+      const bool next = part.substr(at).starts_with("@+");
+      part[at] == '@' ? text += std::to_string(next ? i + 1 : i) : text += part[at];
+      at += next;
+    }
+  }
+  return text;
+}
+
 }  // namespace foretoken

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/growth_testing.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <numeric>
-#include <string>
-#include <vector>
 
 namespace foretoken {
 namespace {

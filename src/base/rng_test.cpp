@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <set>
-#include <vector>
 
 namespace foretoken {
 namespace {

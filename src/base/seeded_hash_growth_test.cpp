@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys that were chosen to collide under a known hash cost a table with seeded hashes no more than
 // others.
-#include <gtest/gtest.h>
 
-#include <string>
 #include <unordered_map>
 
 #include "base/chosen_keys_testing.h"

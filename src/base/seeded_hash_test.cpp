@@ -6,10 +6,7 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "base/hash.h"
 #include "base/index_table.h"

@@ -2,21 +2,17 @@
 // Reading and writing whole files: which kinds of files are accepted, and what is left after a
 // failed write.
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "base/failure_testing.h"
+#include "base/files/folder_testing.h"
 #include "base/files/output_file.h"
 #include "base/files/text_file.h"
 
@@ -25,27 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Files : public testing::Test {
+class Files : public FolderTest {
  protected:
-  Files() {
-    std::string name = testing::TempDir() + "files_XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  ~Files() override { fs::remove_all(folder_); }
-
-  std::string At(const std::string& name) const { return folder_ + "/" + name; }
-  std::string Written(const std::string& name, const std::string& text) const {
-    std::ofstream(At(name)) << text;
-    return At(name);
-  }
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_))
       names.push_back(entry.path().filename());
     return names;
   }
-
-  std::string folder_;
 };
 
 // A limit on the size of files. The signal is not ignored.
@@ -68,9 +51,7 @@ TEST_F(Files, ReadsWholeTextsAndRefusesLongerOnes) {
   const std::string text(100'000, 'x');
   EXPECT_EQ(*ReadTextFile(Written("a", text)), text);
   EXPECT_EQ(*ReadTextFile(Written("empty", "")), "");
-  const auto refused = ReadTextFile(At("a"), {.most_bytes = 99'999});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+  EXPECT_TRUE(Fails(ReadTextFile(At("a"), {.most_bytes = 99'999}), ErrorCode::kTooLarge));
   EXPECT_EQ(ReadTextFile(At("none")).error().code, ErrorCode::kNotFound);
 }
 
@@ -164,10 +145,8 @@ TEST_F(Files, TakeNoTemporaryNameThatIsThere) {
 TEST_F(Files, GiveAnErrorAtALimitOfTheirSizeAndKeepTheOldFile) {
   Written("a", "old");
   const SizeLimit limit(10'000);
-  const Status status = WriteTextFile(At("a"), std::string(20'000, 'x'));
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kIo);
-  EXPECT_NE(status.error().message.find("File too large"), std::string::npos);
+  EXPECT_TRUE(
+      Fails(WriteTextFile(At("a"), std::string(20'000, 'x')), ErrorCode::kIo, "File too large"));
   auto file = OutputFile::Create(At("b"), {});
   EXPECT_FALSE(file->Reserve(20'000));
   EXPECT_EQ(*ReadTextFile(At("a")), "old");
@@ -175,9 +154,7 @@ TEST_F(Files, GiveAnErrorAtALimitOfTheirSizeAndKeepTheOldFile) {
 }
 
 TEST_F(Files, GiveAnErrorOnAFullDisk) {
-  const Status status = WriteTextFile("/dev/full", "x");
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+  EXPECT_TRUE(Fails(WriteTextFile("/dev/full", "x"), "No space left"));
 }
 
 // Other programs write to the same disk meanwhile.
@@ -193,8 +170,7 @@ TEST_F(Files, TakeNoRoomFromOthersWhereThereIsTooLittle) {
     const Status status = (*file.*reserve)(fs::space(folder_).free + (std::uint64_t{1} << 30));
     done = true;
     watcher.join();
-    ASSERT_FALSE(status);
-    EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+    EXPECT_TRUE(Fails(status, "No space left"));
     EXPECT_GT(least, room / 2);
   }
 }
@@ -207,8 +183,7 @@ TEST_F(Files, GiveAnErrorWhereAPipeHasNoReader) {
   ASSERT_TRUE(file);
   close(reader);
   const Status status = file->Append("x");  // no signal
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().message.find("Broken pipe"), std::string::npos);
+  EXPECT_TRUE(Fails(status, "Broken pipe"));
 }
 
 // The handling of a signal by others does not change.

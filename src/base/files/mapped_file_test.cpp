@@ -3,20 +3,15 @@
 #include "base/files/mapped_file.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <numeric>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "base/failure_testing.h"
+#include "base/files/folder_testing.h"
 #include "base/files/read_ahead.h"
 #include "foretoken/options.h"
 
@@ -26,21 +21,11 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::size_t kPage = 4096;
 
-class MappedFiles : public testing::Test {
+class MappedFiles : public FolderTest {
  protected:
-  MappedFiles() {
-    std::string name = testing::TempDir() + "mapped_XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  ~MappedFiles() override { fs::remove_all(folder_); }
-
   std::string Written(const std::string& name, std::size_t pages) const {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path) << std::string(pages * kPage, 'x');
-    return path;
+    return FolderTest::Written(name, std::string(pages * kPage, 'x'));
   }
-
-  std::string folder_;
 };
 
 int Sum(const MappedFile& file) {
@@ -113,9 +98,7 @@ TEST_F(MappedFiles, ThatAreOverwrittenFailTheirCheck) {
   usleep(20'000);  // a tick of the file system's clock
   const int fd = open(path.c_str(), O_WRONLY);
   ASSERT_EQ(pwrite(fd, "y", 1, 0), 1);
-  const Status status = file->Check();
-  ASSERT_FALSE(status);
-  EXPECT_TRUE(status.error().message.starts_with(path + ": the file was changed"));
+  EXPECT_TRUE(MessageOf(file->Check()).starts_with(path + ": the file was changed"));
   close(fd);
 }
 

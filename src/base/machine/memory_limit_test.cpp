@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/machine/memory_limit.h"
 
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
+#include "base/files/folder_testing.h"
 
 namespace foretoken {
 namespace {
@@ -17,22 +12,10 @@ namespace {
 constexpr std::int64_t kMiB = 1 << 20;
 
 // A folder with the files of /sys and /proc of some machine.
-class FakeGroups : public testing::Test {
+class FakeGroups : public FolderTest {
  protected:
-  void SetUp() override {
-    const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
-    root_ = testing::TempDir() + "foretoken_memory_" + test.name() + "_" + std::to_string(getpid());
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
-  void Write(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = root_ + path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text << '\n';
-  }
-  std::int64_t Tightest() const { return TightestMemoryLimit(root_).bytes; }
-
-  std::string root_;
+  void Write(const std::string& path, const std::string& text) { Written(path, text + '\n'); }
+  std::int64_t Tightest() const { return TightestMemoryLimit(folder_).bytes; }
 };
 
 TEST_F(FakeGroups, TheMachineLimitsWhereNoGroupDoes) {
@@ -54,7 +37,7 @@ TEST_F(FakeGroups, TheTightestOfNestedGroupsOfVersion2Holds) {
   EXPECT_EQ(Tightest(), 60 * kMiB);
   Write("/sys/fs/cgroup/a/b/c/memory.high", std::to_string(40 * kMiB));
   EXPECT_EQ(Tightest(), 40 * kMiB);
-  EXPECT_STREQ(TightestMemoryLimit(root_).who, "its control group allows");
+  EXPECT_STREQ(TightestMemoryLimit(folder_).who, "its control group allows");
 }
 
 TEST_F(FakeGroups, TheTightestOfNestedGroupsOfVersion1Holds) {
@@ -74,16 +57,16 @@ TEST_F(FakeGroups, WhatIsAvailableIsTheLeastThatMachineAndGroupsLeave) {
   EXPECT_GT(AvailableMemory(), 0);
   EXPECT_LE(AvailableMemory(), TightestMemoryLimit().bytes);
   Write("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable:    4096 kB\nBuffers: 5 kB");
-  EXPECT_EQ(AvailableMemory(root_), 4 * kMiB);
+  EXPECT_EQ(AvailableMemory(folder_), 4 * kMiB);
   Write("/proc/self/cgroup", "0::/a/b");
   const std::string a = "/sys/fs/cgroup/a/memory.", b = "/sys/fs/cgroup/a/b/memory.";
   Write(b + "max", "max");
   Write(a + "max", std::to_string(3 * kMiB));
   Write(a + "current", std::to_string(2 * kMiB + kMiB / 2));
   Write(a + "stat", "anon 7\nactive_file 524288\ninactive_file 524288\n");
-  EXPECT_EQ(AvailableMemory(root_), kMiB + kMiB / 2) << "pages of files can be dropped";
+  EXPECT_EQ(AvailableMemory(folder_), kMiB + kMiB / 2) << "pages of files can be dropped";
   Write(a + "current", std::to_string(5 * kMiB));
-  EXPECT_EQ(AvailableMemory(root_), 0);
+  EXPECT_EQ(AvailableMemory(folder_), 0);
 }
 
 TEST_F(FakeGroups, WhatAGroupOfVersion1LeavesCountsItsFiles) {
@@ -93,9 +76,9 @@ TEST_F(FakeGroups, WhatAGroupOfVersion1LeavesCountsItsFiles) {
   Write(a + "limit_in_bytes", "9223372036854771712");
   Write(a + "usage_in_bytes", std::to_string(3 * kMiB));
   Write(a + "stat", "inactive_file 5\ntotal_inactive_file 1048576\ntotal_active_file 1048576\n");
-  EXPECT_EQ(AvailableMemory(root_), 40 * kMiB);
+  EXPECT_EQ(AvailableMemory(folder_), 40 * kMiB);
   Write(a + "limit_in_bytes", std::to_string(8 * kMiB));
-  EXPECT_EQ(AvailableMemory(root_), 7 * kMiB);
+  EXPECT_EQ(AvailableMemory(folder_), 7 * kMiB);
 }
 
 // Runs in a process of its own, because a limit cannot be raised again.
@@ -108,7 +91,7 @@ bool HoldsInChild(F check) {
 }
 
 TEST(ResourceLimits, WhatTheyLeaveCounts) {
-  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA})
     EXPECT_TRUE(HoldsInChild([resource] {
       const ProcessMemory now = ReadProcessMemory();
       const std::int64_t used = resource == RLIMIT_AS ? now.virtual_bytes : now.data_bytes;
@@ -122,7 +105,6 @@ TEST(ResourceLimits, WhatTheyLeaveCounts) {
       return tightest.bytes == static_cast<std::int64_t>(wanted) && tightest.left() <= 65 * kMiB &&
              tightest.left() >= 63 * kMiB;
     }));
-  }
 }
 
 TEST(ProcessMemory, GrowsWithWhatIsTouched) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <vector>
 
 #include "base/machine/cpus.h"
 

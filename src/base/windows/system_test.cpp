@@ -9,10 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/files/file_name.h"
