@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>

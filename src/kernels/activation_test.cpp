@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+
 #include "kernels/kernels_testing.h"
 
 namespace foretoken::kernels {
@@ -15,14 +18,28 @@ std::vector<float> Gated(GateFunction function, const std::vector<float>& g,
   return y;
 }
 
-std::vector<float> SiluMul(const Kernels& kernels, const std::vector<float>& g,
-                           const std::vector<float>& u) {
-  return Gated(kernels.silu_mul, g, u);
+void ExpectClose(GateFunction function, const std::vector<float>& g, const std::vector<float>& u,
+                 const std::function<double(double, double)>& formula, double relative,
+                 double absolute) {
+  const auto y = Gated(function, g, u);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double expected = formula(static_cast<double>(g[i]), static_cast<double>(u[i]));
+    EXPECT_NEAR(static_cast<double>(y[i]), expected, relative * std::abs(expected) + absolute)
+        << g[i];
+  }
 }
 
-std::vector<float> GeluMul(const Kernels& kernels, const std::vector<float>& g,
-                           const std::vector<float>& u) {
-  return Gated(kernels.gelu_mul, g, u);
+// of_u: also among the factors.
+void ExpectBitsOfTheScalarTable(GateFunction Kernels::*function, float deviation,
+                                std::span<const float> specials, bool of_u = false) {
+  for (const Kernels* kernels : VectorTables())
+    for (const int n : Sizes()) {
+      const auto seed = static_cast<std::uint32_t>(n), size = seed;
+      const auto u = of_u ? Spiced(size, seed + 5, specials) : Normal(size, seed + 5);
+      for (const auto& g : {Normal(size, seed, deviation), Spiced(size, seed, specials)})
+        EXPECT_TRUE(SameBits(Gated(kernels->*function, g, u), Gated(Scalar().*function, g, u)))
+            << kernels->isa << " " << n;
+    }
 }
 
 std::vector<float> SoftCap(const Kernels& kernels, std::vector<float> x, float cap) {
@@ -36,20 +53,14 @@ std::vector<float> SoftCap(const Kernels& kernels, std::vector<float> x, float c
 
 TEST(SiluMul, IsCloseToDoubles) {
   auto g = Normal(2000, 1, 20.0f);
-  const auto u = Normal(2000, 2);
-  g[0] = 0.0f;
-  g[1] = 87.0f;
-  g[2] = -87.0f;
-  const auto y = SiluMul(Scalar(), g, u);
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    const double x = static_cast<double>(g[i]);
-    const double expected = x / (1 + std::exp(-x)) * static_cast<double>(u[i]);
-    EXPECT_NEAR(static_cast<double>(y[i]), expected, 1e-6 * std::abs(expected) + 1e-30) << g[i];
-  }
+  g[0] = 0.0f, g[1] = 87.0f, g[2] = -87.0f;
+  const auto formula = [](double x, double u) { return x / (1 + std::exp(-x)) * u; };
+  ExpectClose(Scalar().silu_mul, g, Normal(2000, 2), formula, 1e-6, 1e-30);
 }
 
 TEST(SiluMul, GoesToItsLimitsFarOut) {
-  const auto y = SiluMul(Scalar(), {200.0f, -200.0f, 1e30f, -87.5f}, {2.0f, 2.0f, 1.0f, 1.0f});
+  const auto y =
+      Gated(Scalar().silu_mul, {200.0f, -200.0f, 1e30f, -87.5f}, {2.0f, 2.0f, 1.0f, 1.0f});
   EXPECT_EQ(y[0], 400.0f);
   EXPECT_LT(std::abs(y[1]), 1e-35f);
   EXPECT_EQ(y[2], 1e30f);
@@ -59,21 +70,13 @@ TEST(SiluMul, GoesToItsLimitsFarOut) {
 TEST(SiluMul, HasTheBitsOfTheScalarTable) {
   const float specials[] = {0.0f,    -0.0f,  88.37626f, -88.4f, 87.33654f, 87.4f,
                             -300.0f, 300.0f, kInf,      -kInf,  1e-40f};
-  for (const Kernels* kernels : VectorTables()) {
-    for (const int n : Sizes()) {
-      const auto seed = static_cast<std::uint32_t>(n), size = seed;
-      const auto u = Normal(size, seed + 5);
-      for (const auto& g : {Normal(size, seed, 30.0f), Spiced(size, seed, specials)})
-        EXPECT_TRUE(SameBits(SiluMul(*kernels, g, u), SiluMul(Scalar(), g, u)))
-            << kernels->isa << " " << n;
-    }
-  }
+  ExpectBitsOfTheScalarTable(&Kernels::silu_mul, 30.0f, specials);
 }
 
 TEST(SiluMul, WritesOverEitherInput) {
   for (const Isa isa : AvailableIsas()) {
     auto g = Normal(53, 3), u = Normal(53, 4);
-    const auto y = SiluMul(KernelsFor(isa), g, u);
+    const auto y = Gated(KernelsFor(isa).silu_mul, g, u);
     auto g_copy = g;
     KernelsFor(isa).silu_mul(g_copy.data(), u.data(), 53, g_copy.data());
     KernelsFor(isa).silu_mul(g.data(), u.data(), 53, u.data());
@@ -84,21 +87,17 @@ TEST(SiluMul, WritesOverEitherInput) {
 
 TEST(GeluMul, IsCloseToDoubles) {
   auto g = Normal(2000, 1, 5.0f);
-  const auto u = Normal(2000, 2);
-  g[0] = 0.0f;
-  g[1] = 40.0f;
-  g[2] = -40.0f;
-  const auto y = GeluMul(Scalar(), g, u);
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    const double x = static_cast<double>(g[i]);
+  g[0] = 0.0f, g[1] = 40.0f, g[2] = -40.0f;
+  const auto formula = [](double x, double u) {
     const double t = std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x));
-    const double expected = 0.5 * x * (1 + t) * static_cast<double>(u[i]);
-    EXPECT_NEAR(static_cast<double>(y[i]), expected, 4e-6 * std::abs(expected) + 1e-6) << g[i];
-  }
+    return 0.5 * x * (1 + t) * u;
+  };
+  ExpectClose(Scalar().gelu_mul, g, Normal(2000, 2), formula, 4e-6, 1e-6);
 }
 
 TEST(GeluMul, GoesToItsLimitsFarOut) {
-  const auto y = GeluMul(Scalar(), {200.0f, -200.0f, 1e30f, -1e30f}, {2.0f, 2.0f, 1.0f, 1.0f});
+  const auto y =
+      Gated(Scalar().gelu_mul, {200.0f, -200.0f, 1e30f, -1e30f}, {2.0f, 2.0f, 1.0f, 1.0f});
   EXPECT_EQ(y[0], 400.0f);
   EXPECT_LT(std::abs(y[1]), 1e-35f);
   EXPECT_EQ(y[2], 1e30f);
@@ -107,41 +106,21 @@ TEST(GeluMul, GoesToItsLimitsFarOut) {
 
 TEST(GeluMul, HasTheBitsOfTheScalarTable) {
   const float specials[] = {0.0f, -0.0f, 9.0f, -9.0f, 1e20f, -1e20f, kInf, -kInf, 1e-40f};
-  for (const Kernels* kernels : VectorTables())
-    for (const int n : Sizes()) {
-      const auto seed = static_cast<std::uint32_t>(n), size = seed;
-      const auto u = Normal(size, seed + 5);
-      for (const auto& g : {Normal(size, seed, 4.0f), Spiced(size, seed, specials)})
-        EXPECT_TRUE(SameBits(GeluMul(*kernels, g, u), GeluMul(Scalar(), g, u)))
-            << kernels->isa << " " << n;
-    }
-}
-
-std::vector<float> LimitedSwiglu(const Kernels& kernels, const std::vector<float>& g,
-                                 const std::vector<float>& u) {
-  return Gated(kernels.limited_swiglu, g, u);
+  ExpectBitsOfTheScalarTable(&Kernels::gelu_mul, 4.0f, specials);
 }
 
 TEST(LimitedSwiglu, IsCloseToDoubles) {
-  const auto g = Normal(2000, 1, 6.0f), u = Normal(2000, 2, 6.0f);
-  const auto y = LimitedSwiglu(Scalar(), g, u);
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    const double a = std::min(static_cast<double>(g[i]), 7.0);
-    const double b = std::clamp(static_cast<double>(u[i]), -7.0, 7.0);
-    const double expected = a / (1 + std::exp(-1.702 * a)) * (b + 1);
-    EXPECT_NEAR(static_cast<double>(y[i]), expected, 4e-6 * std::abs(expected) + 1e-6) << g[i];
-  }
+  const auto formula = [](double g, double u) {
+    const double a = std::min(g, 7.0), b = std::clamp(u, -7.0, 7.0);
+    return a / (1 + std::exp(-1.702 * a)) * (b + 1);
+  };
+  ExpectClose(Scalar().limited_swiglu, Normal(2000, 1, 6.0f), Normal(2000, 2, 6.0f), formula, 4e-6,
+              1e-6);
 }
 
 TEST(LimitedSwiglu, HasTheBitsOfTheScalarTable) {
   const float specials[] = {0.0f, -0.0f, 7.0f, -7.0f, 9.0f, -9.0f, kInf, -kInf, kNan, 1e-40f};
-  for (const Kernels* kernels : VectorTables())
-    for (const int n : Sizes()) {
-      const auto size = static_cast<std::uint32_t>(n);
-      const auto g = Spiced(size, size, specials), u = Spiced(size, size + 7, specials);
-      EXPECT_TRUE(SameBits(LimitedSwiglu(*kernels, g, u), LimitedSwiglu(Scalar(), g, u)))
-          << kernels->isa << " " << n;
-    }
+  ExpectBitsOfTheScalarTable(&Kernels::limited_swiglu, 6.0f, specials, true);
 }
 
 TEST(SoftCap, IsCloseToTheHyperbolicTangent) {

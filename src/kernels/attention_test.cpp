@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/aligned_buffer.h"
 #include "kernels/kernels_testing.h"
@@ -77,7 +78,7 @@ class Problem {
     const auto n_values = static_cast<std::size_t>(shape.n_positions() * shape.head_dim);
     keys = Normal(n_values, 11, shape.k_deviation);
     values = Normal(n_values, 12);
-    sinks = Normal(static_cast<std::size_t>(shape.n_group), 14);
+    sinks = Normal(shape.n_group, 14);
     queries = Normal(shape.row_len.size() * static_cast<std::size_t>(shape.row_width()), 13);
     k_ = AlignedBytes(k_stride_ * static_cast<std::size_t>(n_blocks));
     v_ = AlignedBytes(v_stride_ * static_cast<std::size_t>(n_blocks));
@@ -219,8 +220,8 @@ class Problem {
 
 TEST(Attention, IsCloseToSoftmaxInDoubles) {
   const double tolerance[] = {2e-6, 2e-3, 2e-2, 2e-2, 2.5e-1};
-  for (const KvType k_type : kAttendedTypes) {
-    for (const KvType v_type : kAttendedTypes) {
+  for (const KvType k_type : kAttendedTypes)
+    for (const KvType v_type : kAttendedTypes)
       for (const int head_dim : {8, 64, 96}) {
         AttentionShape shape{k_type, v_type, head_dim, 2, {1, 31, 33, 100}};
         if (head_dim == 64) shape.window = 20, shape.soft_cap = 2, shape.sinks = true;
@@ -229,7 +230,7 @@ TEST(Attention, IsCloseToSoftmaxInDoubles) {
         const auto out = problem.Run(Scalar());
         const double allowed =
             tolerance[static_cast<int>(k_type)] + tolerance[static_cast<int>(v_type)];
-        for (int row = 0; row < 4; ++row) {
+        for (int row = 0; row < 4; ++row)
           for (int g = 0; g < 2; ++g) {
             const auto expected = problem.Expected(row, g);
             for (int d = 0; d < head_dim; ++d) {
@@ -239,27 +240,31 @@ TEST(Attention, IsCloseToSoftmaxInDoubles) {
                   << shape.Text() << " row " << row;
             }
           }
-        }
       }
-    }
-  }
+}
+
+std::vector<int> LengthsFrom(int first, int n_rows) {
+  std::vector<int> lengths(static_cast<std::size_t>(n_rows));
+  std::iota(lengths.begin(), lengths.end(), first);
+  return lengths;
+}
+
+// Numbers, and the same in every table.
+void ExpectTheBitsOfTheScalarTable(const AttentionShape& shape) {
+  const Problem problem(shape);
+  const auto expected = problem.Run(Scalar());
+  for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
+  for (const Kernels* kernels : AttentionTables())
+    EXPECT_TRUE(SameBits(problem.Run(*kernels), expected)) << kernels->isa << " " << shape.Text();
 }
 
 TEST(Attention, HasTheBitsOfTheScalarTableForAllTypesAndHeads) {
-  for (const int head_dim : {8, 16, 48, 64, 80, 128, 256}) {
-    for (const KvType k_type : kAttendedTypes) {
+  for (const int head_dim : {8, 16, 48, 64, 80, 128, 256})
+    for (const KvType k_type : kAttendedTypes)
       for (const KvType v_type : kAttendedTypes) {
         const AttentionShape shape{k_type, v_type, head_dim, 3, {30, 33, 34, 65}};
-        if (!shape.Fits()) continue;
-        const Problem problem(shape);
-        const auto expected = problem.Run(Scalar());
-        for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
-        for (const Kernels* kernels : AttentionTables())
-          EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
-              << kernels->isa << " " << shape.Text();
+        if (shape.Fits()) ExpectTheBitsOfTheScalarTable(shape);
       }
-    }
-  }
 }
 
 TEST(Attention, OverFoursIsThatOverBytesSixteenTimesAsLarge) {
@@ -276,19 +281,10 @@ TEST(Attention, OverFoursIsThatOverBytesSixteenTimesAsLarge) {
 }
 
 TEST(Attention, HasTheBitsOfTheScalarTableForAllGroupsAndNumbersOfRows) {
-  for (int n_group = 1; n_group <= 8; ++n_group) {
-    for (int n_rows = 1; n_rows <= 9; ++n_rows) {
-      for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0}) {
-        AttentionShape shape{type, type, 32, n_group, {}};
-        for (int row = 0; row < n_rows; ++row) shape.row_len.push_back(29 + row);
-        const Problem problem(shape);
-        const auto expected = problem.Run(Scalar());
-        for (const Kernels* kernels : AttentionTables())
-          EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
-              << kernels->isa << " " << shape.Text();
-      }
-    }
-  }
+  for (int n_group = 1; n_group <= 8; ++n_group)
+    for (int n_rows = 1; n_rows <= 9; ++n_rows)
+      for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0})
+        ExpectTheBitsOfTheScalarTable({type, type, 32, n_group, LengthsFrom(29, n_rows)});
 }
 
 TEST(Attention, ComputesRoughExponentialsAsItsContractSays) {
@@ -306,15 +302,8 @@ TEST(Attention, ComputesRoughExponentialsAsItsContractSays) {
 TEST(Attention, HasTheBitsOfTheScalarTableForManyQueriesAndBlocks) {
   for (const int n_group : {1, 3, 4, 5})
     for (const int n_rows : {4, 8, 11, 19})
-      for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0}) {
-        AttentionShape shape{type, type, 64, n_group, {}};
-        for (int row = 0; row < n_rows; ++row) shape.row_len.push_back(157 + row);
-        const Problem problem(shape);
-        const auto expected = problem.Run(Scalar());
-        for (const Kernels* kernels : AttentionTables())
-          EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
-              << kernels->isa << " " << shape.Text();
-      }
+      for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0})
+        ExpectTheBitsOfTheScalarTable({type, type, 64, n_group, LengthsFrom(157, n_rows)});
 }
 
 void ExpectTheSameAlone(const AttentionShape& shape) {
@@ -358,14 +347,8 @@ TEST(Attention, NeverLooksAtPositionsARowDoesNotSee) {
 }
 
 TEST(Attention, KeepsItsBitsWhenWeightsUnderflow) {
-  for (const float deviation : {20.0f, 300.0f}) {
-    const AttentionShape shape{KvType::kF16, KvType::kF16, 64, 4, {160, 161}, deviation};
-    const Problem problem(shape);
-    const auto expected = problem.Run(Scalar());
-    for (const float x : expected) ASSERT_TRUE(std::isfinite(x));
-    for (const Kernels* kernels : AttentionTables())
-      EXPECT_TRUE(SameBits(problem.Run(*kernels), expected)) << kernels->isa << " " << deviation;
-  }
+  for (const float deviation : {20.0f, 300.0f})
+    ExpectTheBitsOfTheScalarTable({KvType::kF16, KvType::kF16, 64, 4, {160, 161}, deviation});
 }
 
 // All weights and values of a block are +-127, and so are queries and keys: no sum of a few products
@@ -395,19 +378,13 @@ TEST(Attention, HasTheBitsOfTheScalarTableForAllWindows) {
           AttentionShape shape{type, type, 32, n_group, row_len};
           shape.window = window, shape.sinks = window % 2 == 1;
           shape.soft_cap = window == 33 ? 1.5f : 0;
-          const Problem problem(shape);
-          const auto expected = problem.Run(Scalar());
-          for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
-          for (const Kernels* kernels : AttentionTables())
-            EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
-                << kernels->isa << " " << shape.Text();
+          ExpectTheBitsOfTheScalarTable(shape);
         }
 }
 
 TEST(Attention, WithAWindowGivesARowTheSameBitsAloneAndAmongOthers) {
   for (const KvType type : {KvType::kF16, KvType::kQ8_0, KvType::kQ4_0}) {
-    AttentionShape shape{type, type, tensor::HasScales(type) ? 64 : 48, 3, {}};
-    for (int row = 0; row < 40; ++row) shape.row_len.push_back(90 + row);
+    AttentionShape shape{type, type, tensor::HasScales(type) ? 64 : 48, 3, LengthsFrom(90, 40)};
     shape.window = 40;
     ExpectTheSameAlone(shape);
   }
@@ -521,13 +498,7 @@ TEST(Attention, WithValuesInKeysHasTheBitsOfTheScalarTable) {
           AttentionShape shape{type, type, head_dim, n_group, row_len};
           shape.values_in_keys = n_values;
           shape.sinks = n_group == 2, shape.soft_cap = n_group == 2 ? 1.5f : 0;
-          if (!shape.Fits()) continue;
-          const Problem problem(shape);
-          const auto expected = problem.Run(Scalar());
-          for (const float x : expected) ASSERT_TRUE(std::isfinite(x)) << shape.Text();
-          for (const Kernels* kernels : AttentionTables())
-            EXPECT_TRUE(SameBits(problem.Run(*kernels), expected))
-                << kernels->isa << " " << shape.Text();
+          if (shape.Fits()) ExpectTheBitsOfTheScalarTable(shape);
         }
 }
 

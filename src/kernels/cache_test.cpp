@@ -67,7 +67,7 @@ TEST(StoreKv, KeepsEachPositionWithinTheErrorOfItsType) {
     for (const int head_dim : {32, 64, 96}) {
       for (const bool is_key : {true, false}) {
         AlignedBytes block(tensor::KvBlockBytes(type, head_dim));
-        const auto x = Normal(static_cast<std::size_t>(head_dim * kKvBlock), 5);
+        const auto x = Normal(head_dim * kKvBlock, 5);
         for (int slot = 0; slot < kKvBlock; ++slot)
           Store(Scalar(), type, is_key, x.data() + slot * head_dim, head_dim, slot, block);
         // The bounds are half of 2^-10 for f16, half of 2^-7 for bf16, and for q8_0 half of amax /
@@ -93,7 +93,7 @@ TEST(StoreKv, HalvesAndBfloatsRoundLikeTheTensorModule) {
   const float specials[] = {0.0f,  -0.0f, 1e-8f, -3e-8f, 65519.0f,   65520.0f,
                             -1e9f, kInf,  -kInf, 1e-40f, 1.0004883f, kNan};
   const auto x = Spiced(64, 9, specials);
-  for (const KvType type : {KvType::kF16, KvType::kBF16}) {
+  for (const KvType type : {KvType::kF16, KvType::kBF16})
     for (const Isa isa : AvailableIsas()) {
       AlignedBytes block(tensor::KvBlockBytes(type, 64));
       Store(KernelsFor(isa), type, false, x.data(), 64, 3, block);
@@ -103,7 +103,6 @@ TEST(StoreKv, HalvesAndBfloatsRoundLikeTheTensorModule) {
         EXPECT_EQ(Element<std::uint16_t>(block, 3 * 64 + d), expected) << Name(isa) << " " << v;
       }
     }
-  }
 }
 
 TEST(StoreKv, Q8_0RoundsToEvenAndNeverLeaves127) {
@@ -172,8 +171,8 @@ TEST(StoreKv, ShowsWhatIsNotFiniteInTheScaleOfQ4_0) {
 
 TEST(StoreKv, HasTheBytesOfTheScalarTableAndTouchesNoOtherSlot) {
   const float specials[] = {0.0f, -0.0f, 1e-8f, 6e-5f, 60000.0f, -1e-40f, 3.1f};
-  for (const Kernels* kernels : VectorTables()) {
-    for (const KvType type : kCacheTypes) {
+  for (const Kernels* kernels : VectorTables())
+    for (const KvType type : kCacheTypes)
       for (const int head_dim : kHeadDims) {
         if (!Fits(type, head_dim)) continue;
         for (const bool is_key : {true, false}) {
@@ -192,8 +191,6 @@ TEST(StoreKv, HasTheBytesOfTheScalarTableAndTouchesNoOtherSlot) {
               << is_key;
         }
       }
-    }
-  }
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/choice.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "kernels/choice_testing.h"
@@ -77,9 +75,9 @@ std::vector<Numbers> ChoiceRows(int n, std::uint32_t seed) {
 
 TEST(Choice, OfPartsIsThatOfTheWholeRow) {
   int undecided = 0, races = 0;
-  for (const int n : {1, 16, 50, 64, 100, 320, 1000, 4099}) {
-    for (std::uint32_t number = 0; number < 12; ++number) {
-      for (const Numbers& row : ChoiceRows(n, number)) {
+  for (const int n : {1, 16, 50, 64, 100, 320, 1000, 4099})
+    for (std::uint32_t number = 0; number < 12; ++number)
+      for (const Numbers& row : ChoiceRows(n, number))
         for (const ChoiceRule rule : {ChoiceRule::kBest, ChoiceRule::kRace}) {
           const Choice choice = MakeChoice(rule, n - (number % 4 == 3 ? n / 5 : 0), number);
           const std::int32_t whole = ChoiceOfWhole(Scalar(), choice, row);
@@ -91,9 +89,6 @@ TEST(Choice, OfPartsIsThatOfTheWholeRow) {
             undecided += parts.undecided, races += rule == ChoiceRule::kRace;
           }
         }
-      }
-    }
-  }
   std::printf("  %d races, %d of them undecided\n", races, undecided);
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 
 namespace foretoken::kernels {
 namespace {
@@ -97,13 +96,12 @@ TEST(Dispatch, OverlaysTheFunctionsThatTheBetterTableHas) {
 }
 
 TEST(Dispatch, AProductIsThatOfTheSetItIsSaidToComeFrom) {
-  for (const Isa isa : AvailableIsas()) {
+  for (const Isa isa : AvailableIsas())
     for (int type = 0; type < tensor::kTileTypes; ++type) {
       const Isa source = ProductIsa(isa, static_cast<tensor::TileType>(type));
       EXPECT_LE(source, isa);
       EXPECT_EQ(KernelsFor(isa).matmul[type], KernelsFor(source).matmul[type]) << Name(isa);
     }
-  }
 }
 
 TEST(Dispatch, ASetThatExtendsAnotherFallsBackToIt) {

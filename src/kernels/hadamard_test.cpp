@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <bit>
 
 #include "kernels/kernels_testing.h"
 
@@ -14,7 +13,7 @@ constexpr HadamardShape kHadamardShapes[] = {{32, 32},  {64, 64},   {96, 32},  {
 
 TEST(Hadamard, MultipliesBlocksByTheMatrix) {
   for (const auto& [n, block] : kHadamardShapes) {
-    const auto x = Normal(static_cast<std::size_t>(n), 5);
+    const auto x = Normal(n, 5);
     auto y = x;
     Scalar().hadamard(y.data(), n, block, 0.125f);
     for (int i = 0; i < n; ++i) {

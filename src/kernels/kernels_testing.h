@@ -11,9 +11,9 @@
 #include <limits>
 #include <random>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "base/normal_testing.h"
 #include "kernels/dispatch.h"
 
 namespace foretoken::kernels {
@@ -41,14 +41,6 @@ inline std::vector<int> Sizes() {
   for (const int n : {127, 128, 255, 256, 257, 511, 1000, 1023, 1024, 1025, 2049, 4099})
     sizes.push_back(n);
   return sizes;
-}
-
-inline std::vector<float> Normal(std::size_t n, std::uint32_t seed, float deviation = 1.0f) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> draw(0.0f, deviation);
-  std::vector<float> x(n);
-  for (float& v : x) v = draw(engine);
-  return x;
 }
 
 // Normal numbers, one in eight of them replaced by one of `specials`.

@@ -4,15 +4,6 @@
 // other rows of its pass.
 #include "kernels/matmul_testing.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <random>
-#include <string>
-#include <vector>
-
 namespace foretoken::kernels {
 namespace {
 
@@ -269,7 +260,7 @@ TEST_P(PerType, ScalarIsCloseToTheProductInDoubles) {
   const std::vector<float> w = matrix.Values();
   const std::vector<float> y =
       Multiply(Isa::kScalar, GetParam(), matrix.Tiles(), 2, rows, 0, 2, {0, 2}, false);
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < 2; ++r)
     for (int o = 0; o < 32; ++o) {
       double sum = 0, size = 0;
       for (int k = 0; k < matrix.k && o < 21; ++k) {
@@ -283,7 +274,6 @@ TEST_P(PerType, ScalarIsCloseToTheProductInDoubles) {
       EXPECT_NEAR(y[Rows::At(r, 48) + static_cast<std::size_t>(o)], sum, 1e-5 * size)
           << r << " " << o;
     }
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, PerType, testing::ValuesIn(AllTypes()),
@@ -299,6 +289,11 @@ class Matmul : public testing::TestWithParam<std::tuple<Isa, TileType>> {
                          Range range, bool accumulate, float before = kUntouched) const {
     return Multiply(isa, type(), tiles, n_tiles, rows, 0, rows.n, range, accumulate, before);
   }
+  auto EqualsScalar(const AlignedBytes& tiles, int n_tiles, const Rows& rows, Range range,
+                    bool accumulate = false) const {
+    return IdenticalBits(All(isa(), tiles, n_tiles, rows, range, accumulate),
+                         All(Isa::kScalar, tiles, n_tiles, rows, range, accumulate));
+  }
 };
 
 TEST_P(Matmul, EqualsScalarForEveryNumberOfRowsAndAnyRangeOfTiles) {
@@ -310,14 +305,11 @@ TEST_P(Matmul, EqualsScalarForEveryNumberOfRowsAndAnyRangeOfTiles) {
   for (const int n_rows : numbers) {
     const Rows rows(n_rows, matrix.k, static_cast<unsigned>(n_rows));
     for (const Range range :
-         {Range{0, kTiles}, Range{3, 4}, Range{2, 2}, Range{1, 18}, Range{16, 19}}) {
-      for (const bool accumulate : {false, true}) {
-        EXPECT_TRUE(IdenticalBits(All(isa(), tiles, kTiles, rows, range, accumulate),
-                                  All(Isa::kScalar, tiles, kTiles, rows, range, accumulate)))
+         {Range{0, kTiles}, Range{3, 4}, Range{2, 2}, Range{1, 18}, Range{16, 19}})
+      for (const bool accumulate : {false, true})
+        EXPECT_TRUE(EqualsScalar(tiles, kTiles, rows, range, accumulate))
             << n_rows << " rows, tiles " << range.begin << " to " << range.end << ", accumulate "
             << accumulate;
-      }
-    }
   }
 }
 
@@ -367,9 +359,7 @@ TEST_P(Matmul, EqualsScalarAtExtremeScales) {
   const AlignedBytes tiles = matrix.Tiles();
   for (const float scale : {0.0f, 1e-42f, 1e-38f, 1e-34f, 1e10f, 1e25f}) {
     const Rows rows(5, matrix.k, 9, scale);
-    EXPECT_TRUE(IdenticalBits(All(isa(), tiles, 3, rows, {0, 3}, false),
-                              All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
-        << scale;
+    EXPECT_TRUE(EqualsScalar(tiles, 3, rows, {0, 3})) << scale;
   }
 }
 
@@ -402,8 +392,7 @@ TEST_P(Matmul, EqualsScalarForALongRow) {
   const Matrix matrix(type(), 32, 32 * 1027, 12);
   const AlignedBytes tiles = matrix.Tiles();
   const Rows rows(2, matrix.k, 13);
-  EXPECT_TRUE(IdenticalBits(All(isa(), tiles, 2, rows, {0, 2}, true),
-                            All(Isa::kScalar, tiles, 2, rows, {0, 2}, true)));
+  EXPECT_TRUE(EqualsScalar(tiles, 2, rows, {0, 2}, true));
 }
 
 class FloatMatmul : public Matmul {};
@@ -414,33 +403,28 @@ TEST_P(FloatMatmul, EqualsScalarForAnyInnerSize) {
     const Matrix matrix(type(), 48, k, 14);
     const AlignedBytes tiles = matrix.Tiles();
     const Rows rows(7, k, 15);
-    EXPECT_TRUE(IdenticalBits(All(isa(), tiles, 3, rows, {0, 3}, false),
-                              All(Isa::kScalar, tiles, 3, rows, {0, 3}, false)))
-        << k;
+    EXPECT_TRUE(EqualsScalar(tiles, 3, rows, {0, 3})) << k;
   }
 }
 
 TEST_P(QuantisedMatmul, DoesNotSaturateOnTheLargestIntegers) {
   // All weights at one end of their range meet all activations at one end of theirs.
-  for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88}) {
+  for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88})
     for (const int activation : {-127, 127}) {
       Matrix matrix(type(), 16, 64, 16);
       matrix.FillWith(static_cast<std::byte>(weight));
       const AlignedBytes tiles = matrix.Tiles();
       Rows rows(4, matrix.k, 17);
       rows.FillWith(static_cast<std::int8_t>(activation));
-      EXPECT_TRUE(IdenticalBits(All(isa(), tiles, 1, rows, {0, 1}, false),
-                                All(Isa::kScalar, tiles, 1, rows, {0, 1}, false)))
-          << weight << " " << activation;
+      EXPECT_TRUE(EqualsScalar(tiles, 1, rows, {0, 1})) << weight << " " << activation;
     }
-  }
 }
 
 // For Q6_K a scale of -128 and weights of -32 make the largest possible sum, 127 * 2^17.
 TEST(MatmulQ6_K, IsExactOnTheLargestSums) {
-  for (const Isa isa : AvailableIsas()) {
-    for (const int scale : {-128, 127}) {
-      for (const int low : {0x00, 0xff}) {
+  for (const Isa isa : AvailableIsas())
+    for (const int scale : {-128, 127})
+      for (const int low : {0x00, 0xff})
         for (const int activation : {-127, 127}) {
           Matrix matrix(TileType::kQ6_K, 16, 256, 18);
           tensor::BlockQ6_K block = {};
@@ -459,9 +443,6 @@ TEST(MatmulQ6_K, IsExactOnTheLargestSums) {
             EXPECT_EQ(y[o], static_cast<float>((low == 0 ? -32 : 31) * 256 * scale * activation))
                 << Name(isa) << " " << scale << " " << low << " " << activation;
         }
-      }
-    }
-  }
 }
 
 std::string CaseName(const testing::TestParamInfo<std::tuple<Isa, TileType>>& of) {

@@ -29,17 +29,16 @@ TEST(RmsNorm, IsCloseToDoubles) {
 
 TEST(RmsNorm, HasTheBitsOfTheScalarTable) {
   const float specials[] = {0.0f, -0.0f, 1e-40f, 1e18f, -1e-20f};
-  for (const Kernels* kernels : VectorTables()) {
+  for (const Kernels* kernels : VectorTables())
     for (const int n : Sizes()) {
       if (n == 0) continue;
       const auto seed = static_cast<std::uint32_t>(n);
-      const auto weight = Normal(static_cast<std::size_t>(n), seed + 7);
+      const auto weight = Normal(n, seed + 7);
       for (const auto& x : {Normal(weight.size(), seed), Spiced(weight.size(), seed, specials)})
         EXPECT_TRUE(
             SameBits(RmsNorm(*kernels, x, weight, 1e-6f), RmsNorm(Scalar(), x, weight, 1e-6f)))
             << kernels->isa << " " << n;
     }
-  }
 }
 
 TEST(RmsNorm, WorksInPlace) {

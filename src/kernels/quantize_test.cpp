@@ -2,11 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <vector>
 
+#include "base/normal_testing.h"
 #include "kernels/dispatch.h"
 
 namespace foretoken::kernels {
@@ -29,10 +26,8 @@ Quantised QuantiseRows(Isa isa, const std::vector<float>& x, int n_rows, int k, 
 }
 
 std::vector<float> Noise(std::size_t n, float scale, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 1);
-  std::vector<float> x(n);
-  for (float& v : x) v = scale * normal(random);
+  std::vector<float> x = Normal(n, seed);
+  for (float& v : x) v *= scale;
   return x;
 }
 

@@ -38,12 +38,11 @@ TEST(Rope, RotatesThePairsOfBothLayouts) {
 }
 
 TEST(Rope, HasTheBitsOfTheScalarTableAndLeavesTheRestAlone) {
-  for (const Kernels* kernels : VectorTables()) {
+  for (const Kernels* kernels : VectorTables())
     for (int n_rot = 0; n_rot <= 140; n_rot += 2) {
       const int head_dim = n_rot + n_rot % 3 + 1, n_heads = 3;
       const Angles angles = AnglesOf(n_rot / 2, 0.37f);
-      const auto x =
-          Normal(static_cast<std::size_t>(head_dim * n_heads), static_cast<std::uint32_t>(n_rot));
+      const auto x = Normal(head_dim * n_heads, static_cast<std::uint32_t>(n_rot));
       for (const bool interleaved : {false, true}) {
         auto expected = x, actual = x;
         Scalar().rope(expected.data(), n_heads, head_dim, n_rot, interleaved, angles.c.data(),
@@ -59,7 +58,6 @@ TEST(Rope, HasTheBitsOfTheScalarTableAndLeavesTheRestAlone) {
           }
       }
     }
-  }
 }
 
 }  // namespace

@@ -3,10 +3,7 @@
 // with AVX-512 VNNI can run take their place: AVX-VNNI in AVX-512's coding of the same instruction,
 // and the code around AMX's tile registers on an emulated unit. Each must equal scalar bit for bit.
 // (A processor that has the real instructions also runs them in matmul_test.)
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <string>
 #include <tuple>
 
 #include "kernels/matmul_testing.h"
@@ -61,7 +58,7 @@ TEST_P(StandIn, EqualsScalarAtExtremeScales) {
 }
 
 TEST_P(StandIn, DoesNotSaturateOnTheLargestIntegers) {
-  for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88}) {
+  for (const int weight : {0x00, 0x7f, 0x80, 0xff, 0x88})
     for (const int activation : {-127, 127}) {
       Matrix matrix(type(), 16, 64, 26);
       matrix.FillWith(static_cast<std::byte>(weight));
@@ -70,7 +67,6 @@ TEST_P(StandIn, DoesNotSaturateOnTheLargestIntegers) {
       EXPECT_TRUE(EqualsScalar(matrix.Tiles(), 1, rows, {0, 1}, false))
           << weight << " " << activation;
     }
-  }
 }
 
 std::string NameOf(const testing::TestParamInfo<StandIn::ParamType>& of) {

@@ -51,9 +51,8 @@ struct ConvolutionCase {
   static constexpr int kBefore = 3;
   const ConvolutionShape shape;
   const int width = kBefore + shape.n, n_inputs = shape.n_taps - 1 + shape.n_steps;
-  const std::vector<float> inputs = Normal(static_cast<std::size_t>(n_inputs * width), 1),
-                           weights = Normal(static_cast<std::size_t>(shape.n_taps * width), 2),
-                           bias = Normal(static_cast<std::size_t>(width), 3);
+  const std::vector<float> inputs = Normal(n_inputs * width, 1),
+                           weights = Normal(shape.n_taps * width, 2), bias = Normal(width, 3);
 
   std::vector<float> Run(const Kernels& kernels) const {
     std::vector<const float*> x;
@@ -125,13 +124,13 @@ struct Head {
 
   explicit Head(const StateShape& s)
       : shape(s),
-        state(Numbers(s.n_in * s.n_out, 1)),
+        state(Normal(s.n_in * s.n_out, 1)),
         work(state.size()),
-        q(Numbers(kMostSteps * s.n_in, 2)),
-        k(Numbers(kMostSteps * s.n_in, 3)),
-        v(Numbers(kMostSteps * s.n_out, 4)),
-        decay(Numbers(kMostSteps, 5, 0.5f)),
-        beta(Numbers(kMostSteps, 6, 0.5f)),
+        q(Normal(kMostSteps * s.n_in, 2)),
+        k(Normal(kMostSteps * s.n_in, 3)),
+        v(Normal(kMostSteps * s.n_out, 4)),
+        decay(Normal(kMostSteps, 5, 0.5f)),
+        beta(Normal(kMostSteps, 6, 0.5f)),
         out(v.size(), kSentinel) {}
 
   void Run(const Kernels& kernels, int n_steps, int n_kept, int n_silent, int first = 0) {
@@ -149,11 +148,6 @@ struct Head {
                            .n_silent = n_silent,
                            .out = out.data() + first * shape.n_out,
                            .out_stride = shape.n_out});
-  }
-
- private:
-  static std::vector<float> Numbers(int n, std::uint32_t seed, float deviation = 1.0f) {
-    return Normal(static_cast<std::size_t>(n), seed, deviation);
   }
 };
 

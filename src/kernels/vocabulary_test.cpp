@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <limits>
-#include <utility>
 
 #include "base/rng.h"
 
@@ -31,7 +29,7 @@ std::vector<Numbers> Inputs(int n) {
 
 // Probabilities, many of which are zero.
 Numbers Probabilities(int n, std::uint32_t seed) {
-  Numbers p = Normal(static_cast<std::size_t>(n), seed, 3.0f);
+  Numbers p = Normal(n, seed, 3.0f);
   for (float& v : p) v = v < 0 ? 0.0f : std::exp(v) / static_cast<float>(n);
   return p;
 }
@@ -52,16 +50,14 @@ TEST(Argmax, TakesTheLowestIndexAndNeverNan) {
 }
 
 TEST(Argmax, FindsTheLowestOfTwoTiesWhereverTheyLie) {
-  for (const Isa isa : AvailableIsas()) {
-    for (const int first : {0, 5, 16, 63, 1023, 1024, 2500}) {
+  for (const Isa isa : AvailableIsas())
+    for (const int first : {0, 5, 16, 63, 1023, 1024, 2500})
       for (const int second : {first + 1, first + 16, first + 1024, 3999}) {
         Numbers x(4000, -1.0f);
         x[static_cast<std::size_t>(first)] = x[static_cast<std::size_t>(second)] = 2.0f;
         EXPECT_EQ(KernelsFor(isa).argmax(x.data(), SizeOfVocabulary(x)), first)
             << Name(isa) << " " << second;
       }
-    }
-  }
 }
 
 TEST(Finiteness, IsTheWorstOfAllWhereverItStands) {
@@ -72,7 +68,7 @@ TEST(Finiteness, IsTheWorstOfAllWhereverItStands) {
       Numbers x(static_cast<std::size_t>(n), -3.0f);
       x[0] = std::numeric_limits<float>::max();
       EXPECT_EQ(finiteness(x.data(), n), kFinite) << Name(isa) << " " << n;
-      for (float& value : x) {
+      for (float& value : x)
         for (const auto& [wrong, expected] : {std::pair(kNan, kNotANumber),
                                               {-kNan, kNotANumber},
                                               {kInf, kNotANumber},
@@ -82,7 +78,6 @@ TEST(Finiteness, IsTheWorstOfAllWhereverItStands) {
           EXPECT_EQ(finiteness(x.data(), n), expected) << Name(isa) << " " << n << " " << wrong;
           value = before;
         }
-      }
     }
     EXPECT_EQ(finiteness(nullptr, 0), kFinite);
     const Numbers both = {-kInf, 1.0f, kNan};
@@ -91,8 +86,8 @@ TEST(Finiteness, IsTheWorstOfAllWhereverItStands) {
 }
 
 TEST(VocabularyPasses, MaximaAgreeInAllTables) {
-  for (const Kernels* kernels : VectorTables()) {
-    for (const int n : Sizes()) {
+  for (const Kernels* kernels : VectorTables())
+    for (const int n : Sizes())
       for (const Numbers& x : Inputs(n)) {
         EXPECT_EQ(kernels->argmax(x.data(), n), Scalar().argmax(x.data(), n))
             << kernels->isa << " " << n;
@@ -103,8 +98,6 @@ TEST(VocabularyPasses, MaximaAgreeInAllTables) {
         kernels->block_max(x.data(), n, actual.data());
         EXPECT_TRUE(SameBits(actual, expected)) << kernels->isa << " " << n;
       }
-    }
-  }
 }
 
 TEST(Max, IgnoresNanAndKnowsTheEmptySet) {
@@ -174,10 +167,10 @@ TEST(ExpSum, CutsOffAtTheSameNumberInAllTables) {
 TEST(ExpSum, HasTheBitsOfTheScalarTableAlsoInPlace) {
   const float specials[] = {-kInf,  -87.33654f, -87.33655f, 88.37626f, 88.4f,
                             500.0f, -103.0f,    1e-40f,     -0.0f};
-  for (const Kernels* kernels : VectorTables()) {
+  for (const Kernels* kernels : VectorTables())
     for (const int n : Sizes()) {
       const auto seed = static_cast<std::uint32_t>(n);
-      for (const Numbers& x : {Normal(seed, seed, 25.0f), Spiced(seed, seed, specials)}) {
+      for (const Numbers& x : {Normal(seed, seed, 25.0f), Spiced(seed, seed, specials)})
         for (const float inv_temperature : {1.0f, 1.4285715f}) {
           Numbers expected(x.size() + 1, kSentinel), actual = expected, in_place = x;
           const double a = Scalar().exp_sum(x.data(), n, 0.25f, inv_temperature, expected.data());
@@ -190,14 +183,12 @@ TEST(ExpSum, HasTheBitsOfTheScalarTableAlsoInPlace) {
           actual.pop_back();
           EXPECT_TRUE(SameBits(in_place, actual)) << kernels->isa << " " << n;
         }
-      }
     }
-  }
 }
 
 TEST(VocabularyPasses, SumsScalesAndResidualsAgreeInAllTables) {
   const float specials[] = {0.0f, -0.0f, 1e-40f, 1e20f, -1e20f, 1.0f};
-  for (const Kernels* kernels : VectorTables()) {
+  for (const Kernels* kernels : VectorTables())
     for (const int n : Sizes()) {
       const auto seed = static_cast<std::uint32_t>(n);
       const Numbers x = Spiced(seed, seed, specials), y = Spiced(seed, seed + 9, specials);
@@ -219,7 +210,6 @@ TEST(VocabularyPasses, SumsScalesAndResidualsAgreeInAllTables) {
       s.pop_back();
       EXPECT_TRUE(SameBits(in_place, s)) << kernels->isa << " " << n;
     }
-  }
 }
 
 TEST(Residual, IsTheDifferenceWherePositive) {
@@ -261,14 +251,13 @@ TEST(Entropy, IsThatOfTheDefinition) {
 TEST(Entropy, AgreesInAllTables) {
   const float specials[] = {0.0f, -0.0f,       1e-40f, 0x1p-126f, 0x1.fffffcp-127f,
                             1.0f, 0.70710677f, -1.0f,  kNan,      0.7071067f};
-  for (const Kernels* kernels : VectorTables()) {
+  for (const Kernels* kernels : VectorTables())
     for (const int n : Sizes()) {
       const auto seed = static_cast<std::uint32_t>(n);
       for (const Numbers& p : {Probabilities(n, seed), Spiced(seed, seed, specials)})
         EXPECT_EQ(kernels->entropy(p.data(), n), Scalar().entropy(p.data(), n))
             << kernels->isa << " " << n;
     }
-  }
 }
 
 TEST(FindCumulative, TakesTheFirstWhoseRunningSumExceeds) {
@@ -389,7 +378,7 @@ std::vector<Numbers> RaceDistributions(int n) {
 
 TEST(Race, TakesTheLowestScoreOfTheDefinition) {
   int compared = 0;
-  for (const int n : {1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 130, 1000}) {
+  for (const int n : {1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 130, 1000})
     for (std::uint32_t number = 0; number < 40; ++number) {
       const RaceNoise noise = NoiseOf(number);
       Numbers p = Probabilities(n, number);
@@ -407,15 +396,14 @@ TEST(Race, TakesTheLowestScoreOfTheDefinition) {
       ++compared;
       EXPECT_EQ(Scalar().race(p.data(), 0, n, noise).token, winner) << n << " " << number;
     }
-  }
   EXPECT_GT(compared, 470);
 }
 
 TEST(Race, AgreesInAllTables) {
   std::vector<int> sizes = {1000, 4099, 128256};
   for (int n = 0; n <= 130; ++n) sizes.push_back(n);
-  for (const int n : sizes) {
-    for (const Numbers& p : RaceDistributions(n)) {
+  for (const int n : sizes)
+    for (const Numbers& p : RaceDistributions(n))
       for (std::uint32_t number = 0; number < (n < 2000 ? 20u : 2u); ++number) {
         const std::int32_t winner = Scalar().race(p.data(), 0, n, NoiseOf(number)).token;
         const bool any = std::any_of(p.begin(), p.end(), [](float v) { return v > 0; });
@@ -427,8 +415,6 @@ TEST(Race, AgreesInAllTables) {
           ASSERT_EQ(kernels->race(p.data(), 0, n, NoiseOf(number)).token, winner)
               << kernels->isa << " " << n << " " << number;
       }
-    }
-  }
 }
 
 TEST(Race, GivesTiesToTheLowestToken) {
@@ -520,10 +506,10 @@ TEST(CollectAtLeast, KeepsOrderAndRoomAndCountsAll) {
 }
 
 TEST(CollectAtLeast, AgreesInAllTables) {
-  for (const Kernels* kernels : VectorTables()) {
-    for (const int n : Sizes()) {
-      for (const Numbers& x : Inputs(n)) {
-        for (const float threshold : {-kInf, -1.0f, 0.0f, 3.25f, kInf, kNan}) {
+  for (const Kernels* kernels : VectorTables())
+    for (const int n : Sizes())
+      for (const Numbers& x : Inputs(n))
+        for (const float threshold : {-kInf, -1.0f, 0.0f, 3.25f, kInf, kNan})
           for (const int room : {0, 1, 7, n / 2, n}) {
             std::vector<std::int32_t> expected(static_cast<std::size_t>(room) + 1, -9),
                 actual = expected;
@@ -532,10 +518,6 @@ TEST(CollectAtLeast, AgreesInAllTables) {
             ASSERT_EQ(a, b) << kernels->isa << " " << n << " " << threshold;
             ASSERT_EQ(actual, expected) << kernels->isa << " " << n << " " << threshold;
           }
-        }
-      }
-    }
-  }
 }
 
 }  // namespace

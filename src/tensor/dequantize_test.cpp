@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "tensor/dtype.h"
 
@@ -132,7 +131,7 @@ TEST(Dequantize, ReadsQ6_K) {
   const auto value = [](int i) { return (i * 11 + i / 32) % 64; };
   // Within a half, ql[l] holds values l and l + 64, ql[32 + l] holds l + 32 and l + 96, and qh[l]
   // holds two bits of each.
-  for (int half = 0; half < 2; ++half) {
+  for (int half = 0; half < 2; ++half)
     for (int l = 0; l < 32; ++l) {
       const int v0 = value(half * 128 + l), v1 = value(half * 128 + 32 + l);
       const int v2 = value(half * 128 + 64 + l), v3 = value(half * 128 + 96 + l);
@@ -141,7 +140,6 @@ TEST(Dequantize, ReadsQ6_K) {
       b.qh[half * 32 + l] =
           static_cast<std::uint8_t>(v0 >> 4 | (v1 >> 4) << 2 | (v2 >> 4) << 4 | (v3 >> 4) << 6);
     }
-  }
   const auto x = Values(DType::kQ6_K, b);
   for (int i = 0; i < 256; ++i)
     EXPECT_EQ(x[i],

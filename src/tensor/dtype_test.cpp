@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <string>
 
 namespace foretoken::tensor {
 namespace {
@@ -25,34 +24,19 @@ TEST(DType, FindsExactlyTheTypesOfTheTable) {
 }
 
 TEST(DType, HasTheBlockSizesOfGguf) {
-  const auto bits_per_value = [](DType type) {
-    return 8.0 * InfoOf(type).block_bytes / InfoOf(type).block_values;
-  };
-  EXPECT_EQ(bits_per_value(DType::kF32), 32);
-  EXPECT_EQ(bits_per_value(DType::kF16), 16);
-  EXPECT_EQ(bits_per_value(DType::kBF16), 16);
-  EXPECT_EQ(bits_per_value(DType::kQ4_0), 4.5);
-  EXPECT_EQ(bits_per_value(DType::kQ4_1), 5);
-  EXPECT_EQ(bits_per_value(DType::kQ5_0), 5.5);
-  EXPECT_EQ(bits_per_value(DType::kQ5_1), 6);
-  EXPECT_EQ(bits_per_value(DType::kQ8_0), 8.5);
-  EXPECT_EQ(bits_per_value(DType::kQ4_K), 4.5);
-  EXPECT_EQ(bits_per_value(DType::kQ5_K), 5.5);
-  EXPECT_EQ(bits_per_value(DType::kQ6_K), 6.5625);
-  EXPECT_EQ(bits_per_value(DType::kMXFP4), 4.25);
-  EXPECT_EQ(bits_per_value(DType::kIQ4_NL), 4.5);
-  EXPECT_EQ(bits_per_value(DType::kIQ4_XS), 4.25);
-  EXPECT_EQ(bits_per_value(DType::kQ3_K), 3.4375);
-  EXPECT_EQ(bits_per_value(DType::kQ2_K), 2.625);
-  EXPECT_EQ(bits_per_value(DType::kIQ3_S), 3.4375);
-  EXPECT_EQ(bits_per_value(DType::kIQ3_XXS), 3.0625);
-  EXPECT_EQ(bits_per_value(DType::kIQ2_S), 2.5625);
-  EXPECT_EQ(bits_per_value(DType::kIQ2_XS), 2.3125);
-  EXPECT_EQ(bits_per_value(DType::kIQ2_XXS), 2.0625);
-  EXPECT_EQ(bits_per_value(DType::kIQ1_M), 1.75);
-  EXPECT_EQ(bits_per_value(DType::kIQ1_S), 1.5625);
-  EXPECT_EQ(bits_per_value(DType::kTQ2_0), 2.0625);
-  EXPECT_EQ(bits_per_value(DType::kTQ1_0), 1.6875);
+  const std::pair<DType, double> all[] = {
+      {DType::kF32, 32},       {DType::kF16, 16},        {DType::kBF16, 16},
+      {DType::kQ4_0, 4.5},     {DType::kQ4_1, 5},        {DType::kQ5_0, 5.5},
+      {DType::kQ5_1, 6},       {DType::kQ8_0, 8.5},      {DType::kQ4_K, 4.5},
+      {DType::kQ5_K, 5.5},     {DType::kQ6_K, 6.5625},   {DType::kMXFP4, 4.25},
+      {DType::kIQ4_NL, 4.5},   {DType::kIQ4_XS, 4.25},   {DType::kQ3_K, 3.4375},
+      {DType::kQ2_K, 2.625},   {DType::kIQ3_S, 3.4375},  {DType::kIQ3_XXS, 3.0625},
+      {DType::kIQ2_S, 2.5625}, {DType::kIQ2_XS, 2.3125}, {DType::kIQ2_XXS, 2.0625},
+      {DType::kIQ1_M, 1.75},   {DType::kIQ1_S, 1.5625},  {DType::kTQ2_0, 2.0625},
+      {DType::kTQ1_0, 1.6875}};
+  for (const auto& [type, bits] : all)
+    EXPECT_EQ(8.0 * InfoOf(type).block_bytes / InfoOf(type).block_values, bits)
+        << InfoOf(type).name;
 }
 
 TEST(DType, EachTypeHasItsTile) {

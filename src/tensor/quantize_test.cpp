@@ -5,9 +5,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
-#include <string>
-#include <vector>
+
+#include "base/normal_testing.h"
 
 namespace foretoken::tensor {
 namespace {
@@ -51,11 +50,7 @@ double RelativeError(DType type, const std::vector<float>& row, Scales how = Sca
 }
 
 std::vector<float> Gaussian(std::size_t n, float mean = 0, float spread = 1) {
-  std::mt19937 rng(7);
-  std::normal_distribution<float> distribution(mean, spread);
-  std::vector<float> row(n);
-  for (float& x : row) x = distribution(rng);
-  return row;
+  return Normal(n, 7, spread, mean);
 }
 
 TEST(Quantize, ErrorOfGaussianValuesIsThatOfEachTypesBits) {
@@ -181,7 +176,7 @@ TEST(Quantize, ValuesOfAnySizeGiveFiniteNumbersWithinTheTypesRange) {
   // Below about 1e-5 the halves that hold the scales lose digits: the bound is their step times 63
   // codes.
   constexpr float kLeastStep = 0x1p-24f * 63;
-  for (const DType type : kBlockTypes) {
+  for (const DType type : kBlockTypes)
     for (const float size : {1e-44f, 1e-38f, 1e-20f, 1e-9f, 1e-5f, 1.0f, 6e4f}) {
       std::vector<float> row = Gaussian(256);
       for (float& x : row) x *= size / 4;
@@ -190,7 +185,6 @@ TEST(Quantize, ValuesOfAnySizeGiveFiniteNumbersWithinTheTypesRange) {
         ASSERT_NEAR(back[i], row[i], 1.2 * size + kLeastStep)
             << InfoOf(type).name << " at size " << size;
     }
-  }
 }
 
 TEST(Quantize, ValuesBeyondAHalfsRangeShowAsInfinities) {
