@@ -7,11 +7,11 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <limits>
 
+#include "base/failure_testing.h"
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf.h"
@@ -39,11 +39,6 @@ std::string WriteFileText(const std::string& path, std::string_view text) {
   return path;
 }
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 int FilesInFolder(const std::string& folder) {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
@@ -51,9 +46,7 @@ int FilesInFolder(const std::string& folder) {
 GgufFile ParseBack(const GgufWriter& writer) {
   auto bytes = writer.Bytes();
   EXPECT_TRUE(bytes.has_value()) << bytes.error().message;
-  auto file = ParseGguf(*bytes, "memory.gguf");
-  EXPECT_TRUE(file.has_value()) << file.error().message;
-  GgufFile result = std::move(*file);
+  GgufFile result = Got(ParseGguf(*bytes, "memory.gguf"));
   for (TensorView& tensor : result.tensors) tensor.data = {};  // they die with `bytes`
   return result;
 }
@@ -191,9 +184,8 @@ TEST(Checkpoint, ReadsReleasedTensorsAgain) {
 TEST(Checkpoint, OpensVersion2) {
   auto bytes = fixtures::TinyModelBytes({});
   bytes[4] = std::byte{2};
-  const auto file = ParseGguf(bytes, "two.gguf");
-  ASSERT_TRUE(file.has_value()) << file.error().message;
-  EXPECT_EQ(file->version, 2u);
+  const auto file = Got(ParseGguf(bytes, "two.gguf"));
+  EXPECT_EQ(file.version, 2u);
 }
 
 TEST(Checkpoint, ListsTensorsOfTypesItCannotCompute) {
@@ -264,10 +256,7 @@ TEST(GgufWriter, RefusesWhatTheReaderWould) {
     GgufWriter writer;
     c.action(writer);
     writer.Set("later", true);  // the first error stays
-    const auto bytes = writer.Bytes();
-    ASSERT_FALSE(bytes.has_value()) << c.expected;
-    EXPECT_EQ(bytes.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_NE(bytes.error().message.find(c.expected), std::string::npos) << bytes.error().message;
+    EXPECT_TRUE(Fails(writer.Bytes(), ErrorCode::kInvalidArgument, c.expected));
   }
 }
 
@@ -285,9 +274,7 @@ TEST(GgufWriter, LeavesNothingBehindWhenItFails) {
   std::filesystem::create_directory(occupied + "/full");
   GgufWriter writer;
   writer.Set("k", true);
-  const Status onto_folder = writer.Write(occupied);
-  ASSERT_FALSE(onto_folder.has_value());
-  EXPECT_EQ(onto_folder.error().code, ErrorCode::kIo);
+  EXPECT_TRUE(Fails(writer.Write(occupied), ErrorCode::kIo));
   EXPECT_EQ(writer.Write(folder + "/missing/x.gguf").error().code, ErrorCode::kIo);
   writer.Set("", true);
   EXPECT_EQ(writer.Write(folder + "/x.gguf").error().code, ErrorCode::kInvalidArgument);
@@ -310,9 +297,8 @@ TEST(GgufWriter, KeepsTheOldFileWhenTheDiskRefusesTheNewOne) {
   const Status status = writer.Write(path);
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old_action);
-  ASSERT_FALSE(status.has_value());
-  EXPECT_EQ(status.error().code, ErrorCode::kIo);
-  EXPECT_EQ(ReadAll(path), "old");
+  EXPECT_TRUE(Fails(status, ErrorCode::kIo));
+  EXPECT_EQ(WholeFile(path), "old");
   EXPECT_EQ(FilesInFolder(folder), 1);
 }
 #endif
@@ -394,11 +380,8 @@ TEST(Checkpoint, SaysWhatIsWrongWithASplitModel) {
       {{{"x.gguf", 0, 0, "a", 1}}, "x.gguf", "part 0 of 0 cannot be"},
       {{{"x.gguf", 3, 2, "a", 1}}, "x.gguf", "part 3 of 2 cannot be"},
   };
-  for (const Case& c : cases) {
-    const auto result = OpenCheckpoint(WriteParts(c.parts) + "/" + c.opened);
-    ASSERT_FALSE(result.has_value()) << c.expected;
-    EXPECT_NE(result.error().message.find(c.expected), std::string::npos) << result.error().message;
-  }
+  for (const Case& c : cases)
+    EXPECT_TRUE(Fails(OpenCheckpoint(WriteParts(c.parts) + "/" + c.opened), c.expected));
 }
 
 // ---- Files of other kinds ----------------------------------------------------------------------
@@ -426,9 +409,7 @@ TEST(Checkpoint, SaysWhatAFileOfAnotherKindIs) {
   const std::string path = TemporaryFolder() + "/model.bin";
   for (const auto& [text, expected] : cases) {
     const auto result = OpenCheckpoint(WriteFileText(path, text));
-    ASSERT_FALSE(result.has_value()) << expected;
-    EXPECT_EQ(result.error().code, ErrorCode::kInvalidFile);
-    EXPECT_NE(result.error().message.find(expected), std::string::npos) << result.error().message;
+    ASSERT_TRUE(Fails(result, ErrorCode::kInvalidFile, expected));
     EXPECT_EQ(result.error().message.find('\n'), std::string::npos);
   }
 }
@@ -445,7 +426,7 @@ TEST(Checkpoint, TellsMissingFilesFoldersAndEmptyFilesApart) {
 
 TEST(TinyModel, OpensForEveryArchitectureAndType) {
   const std::string folder = TemporaryFolder();
-  for (const std::string arch : {"llama", "qwen2", "qwen3"}) {
+  for (const std::string arch : {"llama", "qwen2", "qwen3"})
     for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0}) {
       TinyModelOptions options;
       options.arch = arch;
@@ -466,7 +447,6 @@ TEST(TinyModel, OpensForEveryArchitectureAndType) {
       EXPECT_EQ(checkpoint->Find("blk.0.attn_q_norm.weight") != nullptr, arch == "qwen3");
       EXPECT_EQ(checkpoint->Find("rope_freqs.weight")->shape[0], 8);
     }
-  }
 }
 
 TEST(TinyModel, QuantisedWeightsStayNearTheOriginal) {
@@ -549,13 +529,12 @@ TEST(Checkpoint, OpensRealFiles) {
   int opened = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".gguf") continue;
-    const auto checkpoint = OpenCheckpoint(entry.path().string());
-    ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
-    const Metadata& metadata = (*checkpoint)->metadata();
+    const auto checkpoint = Got(OpenCheckpoint(entry.path().string()));
+    const Metadata& metadata = checkpoint->metadata();
     ASSERT_NE(metadata.String("general.architecture"), nullptr);
     const auto* tokens = metadata.Strings("tokenizer.ggml.tokens");
     ASSERT_NE(tokens, nullptr);
-    const TensorView* embedding = (*checkpoint)->Find("token_embd.weight");
+    const TensorView* embedding = checkpoint->Find("token_embd.weight");
     ASSERT_NE(embedding, nullptr);
     EXPECT_EQ(embedding->shape[1], static_cast<std::int64_t>(tokens->size()));
     EXPECT_EQ(embedding->shape[0],

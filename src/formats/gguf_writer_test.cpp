@@ -3,11 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <filesystem>
-#include <fstream>
 
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 
 namespace foretoken::formats {
@@ -17,8 +15,7 @@ constexpr std::uint32_t kWrittenF32 = 0;
 constexpr std::array<std::int64_t, 1> kFour = {4};
 
 std::vector<std::byte> FileBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = WholeFile(path);
   const auto* begin = reinterpret_cast<const std::byte*>(text.data());
   return {begin, begin + text.size()};
 }

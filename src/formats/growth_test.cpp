@@ -4,7 +4,6 @@
 #include "base/growth_testing.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <filesystem>

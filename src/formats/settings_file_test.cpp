@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 
 namespace foretoken::formats {
@@ -81,8 +81,7 @@ TEST(SettingsFile, RefusesWhatCouldGrow) {
       Parsed("s: {a: " + std::string(20000, '[') + std::string(20000, ']') + "}").find("line 1"),
       std::string::npos);
   const auto large = ParseSettings(std::string(kMaxSettingsBytes + 1, ' '), "f.yaml", "");
-  ASSERT_FALSE(large);
-  EXPECT_EQ(large.error().code, ErrorCode::kTooLarge);
+  ASSERT_TRUE(Fails(large, ErrorCode::kTooLarge));
   EXPECT_EQ(large.error().message,
             "f.yaml: it has more than 65536 bytes; settings are a few lines");
 }
@@ -103,17 +102,12 @@ TEST(SettingsFile, MessagesStayOnOneLine) {
 
 TEST(SettingsFile, FilesThatCannotBeReadAreNamed) {
   const std::string folder = fixtures::TemporaryFolder();
-  const auto absent = ReadSettings(folder + "/none.yaml", "s");
-  ASSERT_FALSE(absent);
-  EXPECT_EQ(absent.error().code, ErrorCode::kNotFound);
-  EXPECT_NE(absent.error().message.find("none.yaml: no such file"), std::string::npos);
-  const auto of_folder = ReadSettings(folder, "s");
-  ASSERT_FALSE(of_folder);
-  EXPECT_EQ(of_folder.error().code, ErrorCode::kInvalidFile);
+  EXPECT_TRUE(Fails(ReadSettings(folder + "/none.yaml", "s"), ErrorCode::kNotFound,
+                    "none.yaml: no such file"));
+  EXPECT_TRUE(Fails(ReadSettings(folder, "s"), ErrorCode::kInvalidFile));
   ASSERT_TRUE(std::ofstream(folder + "/f.yaml") << "s: {a: 1}\n");
-  const auto settings = ReadSettings(folder + "/f.yaml", "s");
-  ASSERT_TRUE(settings) << settings.error().message;
-  EXPECT_EQ(settings->at(0).text, "1");
+  const auto settings = Got(ReadSettings(folder + "/f.yaml", "s"));
+  EXPECT_EQ(settings.at(0).text, "1");
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/token_map.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
 
 #include "text/tokenizer/test_vocabulary.h"

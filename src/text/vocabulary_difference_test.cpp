@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/vocabulary_difference.h"
 
-#include <gtest/gtest.h>
-
 #include "text/tokenizer/test_vocabulary.h"
 
 namespace foretoken::text {

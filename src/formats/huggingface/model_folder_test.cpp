@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <string>
 
+#include "base/failure_testing.h"
+#include "base/files/whole_file_testing.h"
 #include "fixtures/model_folder.h"
 #include "fixtures/tiny_model.h"
 #include "formats/checkpoint.h"
@@ -48,10 +49,9 @@ TEST(ModelFolder, HasTheTensorsOfAGgufFileOfTheSameWeights) {
     const std::string gguf = Gguf({.arch = arch, .n_heads = 4, .n_kv_heads = 2});
     const auto file = OpenCheckpoint(gguf).value();
     for (const int n_files : {1, 3}) {
-      const auto folder = OpenCheckpoint(FolderOf(gguf, n_files));
-      ASSERT_TRUE(folder) << folder.error().message;
-      ExpectSameTensors(*file, **folder);
-      EXPECT_EQ((*folder)->files().size(), static_cast<std::size_t>(n_files));
+      const auto folder = Got(OpenCheckpoint(FolderOf(gguf, n_files)));
+      ExpectSameTensors(*file, *folder);
+      EXPECT_EQ(folder->files().size(), static_cast<std::size_t>(n_files));
     }
   }
 }
@@ -131,15 +131,8 @@ TEST(ModelFolder, OtherTokensThatEndATextComeFromTheGenerationConfig) {
 
 // ---- Hostile folders ----------------------------------------------------------------------------
 
-std::string Text(const std::string& path) {
-  std::string text(fs::file_size(path), '\0');
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  EXPECT_EQ(std::fread(text.data(), 1, text.size(), file.get()), text.size());
-  return text;
-}
-
 void Replace(const std::string& path, const std::string& from, const std::string& to) {
-  std::string text = Text(path);
+  std::string text = WholeFile(path);
   const auto at = text.find(from);
   ASSERT_NE(at, std::string::npos) << from;
   WriteText(path, text.replace(at, from.size(), to));
@@ -276,9 +269,7 @@ TEST(ModelFolder, ADamagedFolderIsAnErrorThatNamesFileAndRemedy) {
     SCOPED_TRACE(damage.name);
     const std::string folder = FolderOf(gguf, damage.n_files);
     damage.make(folder);
-    const auto opened = OpenCheckpoint(folder);
-    ASSERT_FALSE(opened);
-    const std::string& message = opened.error().message;
+    const std::string& message = MessageOf(OpenCheckpoint(folder));
     EXPECT_TRUE(message.starts_with(folder)) << message;
     EXPECT_NE(message.find("; "), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
@@ -290,20 +281,14 @@ TEST(ModelFolder, ADamagedFolderIsAnErrorThatNamesFileAndRemedy) {
 TEST(ModelFolder, AnotherFolderSaysWhatItLacks) {
   const std::string folder = TemporaryFolder();
   WriteText(folder + "/x.gguf", "x");
-  const auto with_gguf = OpenCheckpoint(folder);
-  ASSERT_FALSE(with_gguf);
-  EXPECT_NE(with_gguf.error().message.find("x.gguf"), std::string::npos);
+  EXPECT_TRUE(Fails(OpenCheckpoint(folder), "x.gguf"));
   WriteText(folder + "/pytorch_model.bin", "x");
-  const auto with_torch = OpenCheckpoint(folder);
-  ASSERT_FALSE(with_torch);
-  EXPECT_NE(with_torch.error().message.find("PyTorch"), std::string::npos);
+  EXPECT_TRUE(Fails(OpenCheckpoint(folder), "PyTorch"));
 }
 
 TEST(ModelFolder, ASafetensorsFileNamesItsFolder) {
   const std::string folder = FolderOf(Gguf());
-  const auto opened = OpenCheckpoint(folder + "/model.safetensors");
-  ASSERT_FALSE(opened);
-  EXPECT_NE(opened.error().message.find("name the folder"), std::string::npos);
+  EXPECT_TRUE(Fails(OpenCheckpoint(folder + "/model.safetensors"), "name the folder"));
 }
 
 }  // namespace

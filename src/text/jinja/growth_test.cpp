@@ -3,8 +3,7 @@
 // size.
 #include "base/growth_testing.h"
 
-#include <gtest/gtest.h>
-
+#include "base/failure_testing.h"
 #include "text/chat_template.h"
 #include "text/jinja/template.h"
 #include "text/jinja/values/json_text.h"
@@ -170,53 +169,41 @@ TEST(JinjaGrowth, ConversationsHaveManyNames) {
       });
 }
 
-// front, n parts with their numbers in the places of #, back.
-std::string Numbered(std::size_t n, std::string_view front, std::string_view part,
-                     std::string_view back) {
-  std::string text(front);
-  for (std::size_t i = 0; i < n; ++i)
-    for (const char c : part) c == '#' ? text += std::to_string(i) : text += c;
-  return text.append(back);
-}
-
 TEST(JinjaGrowth, TemplatesHaveManyNames) {
   struct Case {
     const char *front, *part, *back;
   };
   for (const Case& c :
-       {Case{"", "{% set v# = # %}", "{{ v7 }}"},
-        {"", "{% set v# = # %}{{ v# }}", ""},
-        {"{% macro f(z", ", v#=0", ") %}{{ v7 }}{% endmacro %}{{ f(1) }}"},
-        {"{% macro f(z", ", v#", ") %}{{ z }}{% endmacro %}{{ f(1) }}"},
-        {"{% macro f() %}{{ kwargs | length }}{% endmacro %}{{ f(z=0", ", v#=#", ") }}"},
-        {"{% set d = {'z': 0", ", 'v#': #",
+       {Case{"", "{% set v@ = @ %}", "{{ v7 }}"},
+        {"", "{% set v@ = @ %}{{ v@ }}", ""},
+        {"{% macro f(z", ", v@=0", ") %}{{ v7 }}{% endmacro %}{{ f(1) }}"},
+        {"{% macro f(z", ", v@", ") %}{{ z }}{% endmacro %}{{ f(1) }}"},
+        {"{% macro f() %}{{ kwargs | length }}{% endmacro %}{{ f(z=0", ", v@=@", ") }}"},
+        {"{% set d = {'z': 0", ", 'v@': @",
          "} %}{% macro f() %}{{ kwargs | length }}{% endmacro %}{{ f(**d) }}"},
-        {"{% set ns = namespace() %}", "{% set ns.v# = # %}", "{{ ns.v7 }}"},
-        {"{% set ns = namespace({'z': 0", ", 'v#': #", "}) %}{{ ns.v7 }}"},
-        {"{{ dict(z=0", ", v#=#", ") | length }}"},
-        {"{% with z=0", ", v#=#", " %}{{ v7 }}{% endwith %}"},
-        {"{% for z", ", v#", " in [] %}{% endfor %}"},
-        {"{{ '{z}'.format(z=0", ", v#=#", ") }}"},
-        {"{{ [0", ", #", "] | unique | list | length }}"},
-        {"{{ [0", ", 'v#'", "] | unique | list | length }}"},
-        {"{% if false %}", "{% elif false %}{{ v# }}", "{% endif %}"}})
+        {"{% set ns = namespace() %}", "{% set ns.v@ = @ %}", "{{ ns.v7 }}"},
+        {"{% set ns = namespace({'z': 0", ", 'v@': @", "}) %}{{ ns.v7 }}"},
+        {"{{ dict(z=0", ", v@=@", ") | length }}"},
+        {"{% with z=0", ", v@=@", " %}{{ v7 }}{% endwith %}"},
+        {"{% for z", ", v@", " in [] %}{% endfor %}"},
+        {"{{ '{z}'.format(z=0", ", v@=@", ") }}"},
+        {"{{ [0", ", @", "] | unique | list | length }}"},
+        {"{{ [0", ", 'v@'", "] | unique | list | length }}"},
+        {"{% if false %}", "{% elif false %}{{ v@ }}", "{% endif %}"}})
     ExpectLinear(std::string(c.front) + c.part, {256, 1024}, [&](std::size_t n) {
-      return [source = Numbered(n, c.front, c.part, c.back)] {
-        const auto parsed = Template::Parse(source);
-        ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+      return [source = c.front + Numbered(n, c.part) + c.back] {
+        const auto parsed = Got(Template::Parse(source));
         Budget budget({});
-        const auto text = parsed->Render(budget, {}, {});
-        EXPECT_TRUE(text.has_value()) << text.error().message;
+        EXPECT_TRUE(Works(parsed.Render(budget, {}, {})));
       };
     });
   // Places and arguments with names, both many.
   ExpectLinear("named places", {256, 1024}, [](std::size_t n) {
     return
-        [source = Numbered(n, "{{ '", "{v#}", "'.format(z=0") + Numbered(n, "", ", v#=#", ") }}")] {
-          const auto parsed = Template::Parse(source);
-          ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+        [source = "{{ '" + Numbered(n, "{v@}") + "'.format(z=0" + Numbered(n, ", v@=@") + ") }}"] {
+          const auto parsed = Got(Template::Parse(source));
           Budget budget({});
-          EXPECT_TRUE(parsed->Render(budget, {}, {}).has_value());
+          EXPECT_TRUE(parsed.Render(budget, {}, {}).has_value());
         };
   });
 }
@@ -224,7 +211,20 @@ TEST(JinjaGrowth, TemplatesHaveManyNames) {
 // ------------------------------------------------------------------ what a step is
 
 // The bound of steps bounds the time only if no step is much work.
-constexpr std::uint64_t kMostInstructionsPerStep = 3000 * kBuildFactor;
+void ExpectLittleWorkPerStep(const std::string& source,
+                             const std::function<std::vector<Variable>(Budget&)>& variables) {
+  constexpr std::uint64_t kMost = 3000 * kBuildFactor;
+  const auto parsed = Template::Parse(source);
+  ASSERT_TRUE(parsed.has_value()) << source << parsed.error().message;
+  std::size_t steps = 0;
+  const std::uint64_t instructions = Instructions([&] {
+    Budget budget({.steps = 100'000});
+    [[maybe_unused]] const auto out = parsed->Render(budget, variables(budget), {});
+    steps = budget.steps();
+  });
+  EXPECT_LE(instructions, kMost * steps)
+      << source << ": " << instructions / steps << " instructions for each of " << steps;
+}
 
 // x and y: long texts; l: a list of many; d: a dictionary of many.
 TEST(JinjaSteps, AreNeverMuchWork) {
@@ -268,52 +268,32 @@ TEST(JinjaSteps, AreNeverMuchWork) {
       "{{ missing0 }}{% for i in range(3000) %}{{ missing }}{{ d.missing }}{{ i.missing }}{% "
       "endfor %}",
       "{% for i in range(999) %}{% set ns = namespace(d) %}{% endfor %}"};
-  for (const std::string source : kSources) {
-    const auto parsed = Template::Parse(source);
-    ASSERT_TRUE(parsed.has_value()) << source << parsed.error().message;
-    std::size_t steps = 0;
-    const auto run = [&] {
-      Budget budget({.steps = 100'000});
+  for (const char* const source : kSources)
+    ExpectLittleWorkPerStep(source, [](Budget& budget) {
       Values list;
       DictionaryBuilder members(budget);
       for (std::size_t i = 0; i < 500; ++i) {
         list.push_back(TextValue(budget, PlainName(i)));
         members.Set(PlainName(i), Value(static_cast<std::int64_t>(i)));
       }
-      const std::vector<Variable> variables = {
+      return std::vector<Variable>{
           {"x", TextValue(budget, FromUtf8(std::string(100'000, 'a')))},
           {"y", TextValue(budget, FromUtf8(std::string(50'000, 'a') + "b"))},
           {"l", ListValue(budget, std::move(list))},
           {"d", members.Take()}};
-      [[maybe_unused]] const auto out = parsed->Render(budget, variables, {});
-      steps = budget.steps();
-    };
-    const std::uint64_t instructions = Instructions(run);
-    EXPECT_LE(instructions, kMostInstructionsPerStep * steps)
-        << source << ": " << instructions / steps << " instructions for each of " << steps;
-  }
+    });
 }
 
 // A name that is looked for in many scopes, a macro with many parameters.
 TEST(JinjaSteps, CountScopesAndParameters) {
   std::string scopes, ends;
   for (int i = 0; i < 150; ++i)
-    scopes += Numbered(20, "{% with z=0", ", v#=0", " %}"), ends += "{% endwith %}";
+    scopes += "{% with z=0" + Numbered(20, ", v@=0") + " %}", ends += "{% endwith %}";
   for (const std::string& source :
        {scopes + "{% for i in range(1000) %}{{ range is defined }}{% endfor %}" + ends,
-        Numbered(1000, "{% macro f(z", ", v#",
-                 ") %}{% endmacro %}{% for i in range(1000) %}{{ f() }}{% endfor %}")}) {
-    const auto parsed = Template::Parse(source);
-    ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
-    std::size_t steps = 0;
-    const std::uint64_t instructions = Instructions([&] {
-      Budget budget({.steps = 100'000});
-      [[maybe_unused]] const auto out = parsed->Render(budget, {}, {});
-      steps = budget.steps();
-    });
-    EXPECT_LE(instructions, kMostInstructionsPerStep * steps)
-        << instructions / steps << " instructions for each of " << steps;
-  }
+        "{% macro f(z" + Numbered(1000, ", v@") +
+            ") %}{% endmacro %}{% for i in range(1000) %}{{ f() }}{% endfor %}"})
+    ExpectLittleWorkPerStep(source, [](Budget&) { return std::vector<Variable>(); });
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include <functional>
-#include <string>
 
 #include "base/machine/stack.h"
 #include "text/jinja/template.h"

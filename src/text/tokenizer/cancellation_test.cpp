@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokenizing a long text ends when nobody waits for it, in each family and each of its parts.
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/cancellation_testing.h"
-#include "foretoken/result.h"
 #include "text/tokenizer/test_vocabulary.h"
 
 namespace foretoken::text {

@@ -3,8 +3,6 @@
 // faster than their size.
 #include "base/growth_testing.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
 #include "text/chat_template.h"
@@ -29,11 +27,10 @@ void ExpectLinearEncoding(const std::string& name,
 }
 
 void ExpectLinearCoding(const std::string& name, const Tokenizer& tokenizer) {
-  for (const char* const part : kParts) {
+  for (const char* const part : kParts)
     ExpectLinearEncoding(name + " encodes " + part, [&](std::size_t size) {
       return [&tokenizer, text = Repeated(part, size)] { Encode(tokenizer, text, true); };
     });
-  }
   std::string all;
   for (const char* const part : kParts) all += part;
   ExpectLinearEncoding(name + " decodes", [&](std::size_t size) {

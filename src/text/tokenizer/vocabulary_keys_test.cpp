@@ -4,13 +4,11 @@
 #include "text/tokenizer/vocabulary_keys.h"
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <regex>
 #include <set>
 
+#include "base/files/whole_file_testing.h"
 #include "text/tokenizer/test_vocabulary.h"
 
 namespace foretoken::text {
@@ -150,8 +148,7 @@ TEST(VocabularyKeys, AreAllThatTheSourcesName) {
   for (const auto& file : std::filesystem::directory_iterator(root)) {
     if (file.path().extension() != ".cpp" || file.path().stem().string().ends_with("_test"))
       continue;
-    std::ifstream in(file.path());
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    const std::string text = WholeFile(file.path());
     const auto expect = [&](const std::regex& form, const char* before, const char* behind) {
       for (std::sregex_iterator at(text.begin(), text.end(), form), end; at != end; ++at, ++n) {
         const std::string name = before + (*at)[1].str() + behind;

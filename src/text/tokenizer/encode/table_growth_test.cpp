@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vocabularies come from files. Pieces and merges that were chosen to collide in the tables of a
 // tokenizer cost it no more than others.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/chosen_keys_testing.h"
 #include "base/growth_testing.h"
