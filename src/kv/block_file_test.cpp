@@ -3,45 +3,34 @@
 #include "kv/block_file.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cstring>
-#include <fstream>
 #include <random>
-#include <string>
+
+#include "base/failure_testing.h"
+#include "base/files/folder_testing.h"
+#include "base/files/whole_file_testing.h"
 
 namespace foretoken::kv {
 namespace {
 
 constexpr std::int64_t kFileBlockBytes = 96, kFileStateBytes = 40;
 
-struct BlockFileTest : testing::Test {
-  std::string path = testing::TempDir() + "block_file_" + std::to_string(getpid()) + "_" +
-                     testing::UnitTest::GetInstance()->current_test_info()->name();
+struct BlockFileTest : FolderTest {
+  std::string path = At("blocks");
   BlockFile::Shape shape = {.made_by = RootKey("model"),
                             .block_bytes = kFileBlockBytes,
                             .state_bytes = kFileStateBytes,
                             .max_bytes = 4096 + 40 * (kFileBlockBytes + 232)};
-
-  BlockFileTest() { unlink(path.c_str()); }
-  ~BlockFileTest() override { unlink(path.c_str()); }
 
   BlockFile Open() {
     auto file = BlockFile::Open(path, shape);
     if (!file) ADD_FAILURE() << file.error().message;
     return *std::move(file);
   }
-  std::string WhyNot() {
-    auto file = BlockFile::Open(path, shape);
-    return file ? "" : file.error().message;
-  }
-  std::string Bytes() const {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string WhyNot() { return MessageOf(BlockFile::Open(path, shape)); }
+  std::string Bytes() const { return WholeFile(path); }
   void Put(const std::string& bytes) const {
     unlink(path.c_str());
     std::ofstream(path, std::ios::binary) << bytes;
@@ -221,27 +210,25 @@ TEST_F(BlockFileTest, AFileOfOneTextIsSeenWhenItIsWhole) {
   shape.owner = RootKey("ann");
   const BlockFile::Slots two = {2, 0};
   for (const bool published : {false, true}) {
-    auto file = BlockFile::Create(path, shape, two);
-    ASSERT_TRUE(file) << file.error().message;
-    EXPECT_TRUE(WriteTo(*file, FileText(0), 1));
+    auto file = Got(BlockFile::Create(path, shape, two));
+    EXPECT_TRUE(WriteTo(file, FileText(0), 1));
     BlockFile::Text next = FileText(50, 7, 1);
     next.before = FileKey(FileText(0));
-    EXPECT_TRUE(WriteTo(*file, next, 2));
+    EXPECT_TRUE(WriteTo(file, next, 2));
     EXPECT_EQ(Bytes(), "");
-    if (published) EXPECT_TRUE(file->Publish());
+    if (published) EXPECT_TRUE(file.Publish());
   }
   EXPECT_EQ(static_cast<std::int64_t>(Bytes().size()), BlockFile::BytesFor(shape, two));
   {
-    auto read = BlockFile::OpenToRead(path, shape, {2, 0});
-    ASSERT_TRUE(read) << read.error().message;
-    const std::int32_t first = read->Follower(BlockFile::kBlock, RootKey("salt"));
+    auto read = Got(BlockFile::OpenToRead(path, shape, {2, 0}));
+    const std::int32_t first = read.Follower(BlockFile::kBlock, RootKey("salt"));
     ASSERT_NE(first, BlockFile::kNone);
     const std::int32_t second =
-        read->Follower(BlockFile::kBlock, read->KeyOf(BlockFile::kBlock, first));
-    EXPECT_EQ(read->TextOf(BlockFile::kBlock, second).n_tokens, 7);
-    EXPECT_EQ(read->Follower(BlockFile::kBlock, read->KeyOf(BlockFile::kBlock, second)),
+        read.Follower(BlockFile::kBlock, read.KeyOf(BlockFile::kBlock, first));
+    EXPECT_EQ(read.TextOf(BlockFile::kBlock, second).n_tokens, 7);
+    EXPECT_EQ(read.Follower(BlockFile::kBlock, read.KeyOf(BlockFile::kBlock, second)),
               BlockFile::kNone);
-    EXPECT_EQ(ReadFrom(*read, FileText(0)), 1);
+    EXPECT_EQ(ReadFrom(read, FileText(0)), 1);
   }
   EXPECT_EQ(BlockFile::OpenToRead(path, shape, {1, 0}).error().code, ErrorCode::kTooLarge);
   EXPECT_EQ(BlockFile::OpenToRead(path + ".none", shape, {2, 0}).error().code,

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables with a store: random texts in a memory that is too small for them, and in new tables that have
 // nothing but the file. What comes back is what was computed.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <random>
-#include <string>
 
+#include "base/files/folder_testing.h"
 #include "base/hash.h"
 #include "kv/block_tables.h"
 #include "kv/transaction.h"
@@ -74,11 +71,8 @@ struct StoredCache {
   BlockStore store;
 };
 
-struct StoredTables : testing::Test {
-  std::string path = testing::TempDir() + "stored_tables_" + std::to_string(getpid()) + "_" +
-                     testing::UnitTest::GetInstance()->current_test_info()->name();
-  StoredTables() { unlink(path.c_str()); }
-  ~StoredTables() override { unlink(path.c_str()); }
+struct StoredTables : FolderTest {
+  std::string path = At("blocks");
 };
 
 StoredText TextFrom(Token first, int n) {

@@ -166,6 +166,15 @@ struct Runner {
       tables.Publish(seq, texts[static_cast<std::size_t>(seq)]);
     }
   }
+  // Reads n more tokens of an answer, one by one.
+  void Answer(SeqId seq, Text& text, int n, std::vector<Text>& texts) {
+    for (int i = 0; i < n; ++i) {
+      text.push_back(1000 + i);
+      Pass({{.seq = seq, .n_rows = 1, .first_position = tables.length(seq), .n_certain = 1}},
+           {{text.back()}}, {1}, texts);
+      tables.Publish(seq, text);
+    }
+  }
   int Begin(SeqId seq, const Text& text, std::vector<Text>& texts) {
     tables.Truncate(seq, 0);
     const int known = tables.Share(seq, text);
@@ -328,12 +337,7 @@ TEST_F(Checkpointed, LetASecondTurnReadOnlyWhatIsNew) {
   const Text first = CheckpointTokens(150);
   runner.Read(0, first, texts);
   Text whole = first;
-  for (int i = 0; i < 75; ++i) {  // an answer, token by token
-    whole.push_back(1000 + i);
-    runner.Pass({{.n_rows = 1, .first_position = runner.tables.length(0), .n_certain = 1}},
-                {{whole.back()}}, {1}, texts);
-    runner.tables.Publish(0, whole);
-  }
+  runner.Answer(0, whole, 75, texts);
   runner.tables.Truncate(0, 0);
   const Text edited = CheckpointTokens(170);
   EXPECT_EQ(runner.Begin(1, edited, texts), 150) << "the end of the prompt";
@@ -347,12 +351,7 @@ TEST_F(Checkpointed, LetASecondTurnReadOnlyWhatIsNew) {
 // The state of a text that has ended goes on where its sequence is taken again, at the very end.
 TEST_F(Checkpointed, AreNotNeededWhereTheSequenceStillHasTheState) {
   const auto answer = [&](SeqId seq, Text& text, int n) {
-    for (int i = 0; i < n; ++i) {
-      text.push_back(1000 + i);
-      runner.Pass(
-          {{.seq = seq, .n_rows = 1, .first_position = runner.tables.length(seq), .n_certain = 1}},
-          {{text.back()}}, {1}, texts);
-    }
+    runner.Answer(seq, text, n, texts);
     runner.tables.End(seq, text);
   };
   Text first = CheckpointTokens(70), second = CheckpointTokens(20, 5000);
@@ -541,12 +540,7 @@ TEST_F(Checkpointed, LetTextsGoOnBehindAPromptAtOnce) {
   const Text prompt = CheckpointTokens(75);
   runner.Read(0, prompt, texts);
   Text whole = prompt;
-  for (int i = 0; i < 30; ++i) {
-    whole.push_back(1000 + i);
-    runner.Pass({{.n_rows = 1, .first_position = runner.tables.length(0), .n_certain = 1}},
-                {{whole.back()}}, {1}, texts);
-    runner.tables.Publish(0, whole);
-  }
+  runner.Answer(0, whole, 30, texts);
   for (const SeqId seq : {1, 2}) {
     Text other = prompt;
     for (int i = 0; i < 50; ++i) other.push_back(3000 * seq + i);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <random>
 
@@ -57,6 +56,13 @@ void Append(Cache& cache, SeqId seq, Text& text, std::span<const Token> tokens, 
 Text PrefixTokens(int n, Token first = 0) {
   Text text(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) text[static_cast<std::size_t>(i)] = first + i;
+  return text;
+}
+
+// Reads a whole text into a sequence that is empty.
+Text Written(Cache& cache, SeqId seq, int n, Token first = 0) {
+  Text text;
+  Append(cache, seq, text, PrefixTokens(n, first), n);
   return text;
 }
 
@@ -281,8 +287,7 @@ TEST(Prefixes, AreWhatAMapHoldsAfterRandomPrograms) {
 
 TEST(Prefixes, AreSharedInFullBlocksUpToWhereTextsPart) {
   Cache cache(PrefixShape(20));
-  Text first;
-  Append(cache, 0, first, PrefixTokens(100), 100);
+  const Text first = Written(cache, 0, 100);
   EXPECT_EQ(cache.Share(1, first), 0) << "nothing was published";
   cache.Publish(0, first);
   for (int parts = 0; parts <= 100; ++parts) {
@@ -300,8 +305,7 @@ TEST(Prefixes, AreSharedInFullBlocksUpToWhereTextsPart) {
 
 TEST(Prefixes, AreNotFoundByTheirOwnTokensAloneWhereWhatComesBeforeDiffers) {
   Cache cache(PrefixShape(20));
-  Text first;
-  Append(cache, 0, first, PrefixTokens(64), 64);
+  const Text first = Written(cache, 0, 64);
   cache.Publish(0, first);
   Text other = PrefixTokens(64);
   other[0] = 5;
@@ -312,9 +316,8 @@ TEST(Prefixes, AreNotFoundByTheirOwnTokensAloneWhereWhatComesBeforeDiffers) {
 
 TEST(Prefixes, OfEqualTextsAreKeptOnce) {
   Cache cache(PrefixShape(20));
-  Text first, second;
-  Append(cache, 0, first, PrefixTokens(70), 70);
-  Append(cache, 1, second, PrefixTokens(70), 70);
+  const Text first = Written(cache, 0, 70);
+  const Text second = Written(cache, 1, 70);
   EXPECT_EQ(cache.n_free_blocks(), 14);
   cache.Publish(0, first);
   cache.Publish(1, second);
@@ -325,16 +328,14 @@ TEST(Prefixes, OfEqualTextsAreKeptOnce) {
 
 TEST(Prefixes, ThatWereIdleLongestAreTakenFirstAndTheirEndsBeforeTheirBeginnings) {
   Cache cache(PrefixShape(4));
-  Text older, younger;
-  Append(cache, 0, older, PrefixTokens(64), 64);
-  Append(cache, 1, younger, PrefixTokens(64, 500), 64);
+  const Text older = Written(cache, 0, 64);
+  const Text younger = Written(cache, 1, 64, 500);
   cache.Publish(0, older);
   cache.Publish(1, younger);
   cache.Truncate(0, 0);
   cache.Truncate(1, 0);
   EXPECT_EQ(cache.n_idle_blocks(), 4);
-  Text third;
-  Append(cache, 2, third, PrefixTokens(1, 900), 1);
+  Written(cache, 2, 1, 900);
   EXPECT_EQ(cache.n_idle_blocks(), 3);
   EXPECT_EQ(cache.Share(0, PrefixTokens(64)), 32) << "its second block was taken";
   EXPECT_EQ(cache.Share(1, PrefixTokens(64, 500)), 64);
@@ -344,15 +345,13 @@ TEST(Prefixes, ThatWereIdleLongestAreTakenFirstAndTheirEndsBeforeTheirBeginnings
 TEST(Prefixes, ThatWereUsedAgainCountAsYoung) {
   Cache cache(PrefixShape(3));
   for (const Token first : {0, 100, 200}) {
-    Text text;
-    Append(cache, 0, text, PrefixTokens(32, first), 32);
+    const Text text = Written(cache, 0, 32, first);
     cache.Publish(0, text);
     cache.Truncate(0, 0);
   }
   EXPECT_EQ(cache.Share(1, PrefixTokens(32, 0)), 32);
   cache.Truncate(1, 0);
-  Text text;
-  Append(cache, 0, text, PrefixTokens(1, 900), 1);
+  Written(cache, 0, 1, 900);
   EXPECT_EQ(cache.Share(1, PrefixTokens(32, 100)), 0) << "the longest idle";
   EXPECT_EQ(cache.Share(1, PrefixTokens(32, 0)), 32);
 }
@@ -380,8 +379,7 @@ TEST(Prefixes, AreSharedWithTextsOfTheSameSaltOnly) {
 TEST(Tails, LetTheNextTurnReadOnlyWhatIsNew) {
   Cache cache(PrefixShape(20));
   for (int length = 1; length <= 100; ++length) {
-    Text first;
-    Append(cache, 0, first, PrefixTokens(length, 1000 * length), length);
+    const Text first = Written(cache, 0, length, 1000 * length);
     cache.End(0, first);
     EXPECT_EQ(cache.Blocks(0).size(), 0u);
     Text second = first;
@@ -402,8 +400,7 @@ TEST(Tails, LetTheNextTurnReadOnlyWhatIsNew) {
 TEST(Tails, AreTakenWhereHalfOfThemIsOfUse) {
   for (const int common : {0, 1, 9, 10, 20}) {
     Cache cache(PrefixShape(20));
-    Text first;
-    Append(cache, 0, first, PrefixTokens(52), 52);
+    const Text first = Written(cache, 0, 52);
     cache.End(0, first);
     Text other = PrefixTokens(60);
     for (std::size_t i = 32 + static_cast<std::size_t>(common); i < other.size(); ++i)
@@ -415,16 +412,14 @@ TEST(Tails, AreTakenWhereHalfOfThemIsOfUse) {
 
 TEST(Tails, HoldNoPositionsBehindTheirText) {
   Cache cache(PrefixShape(20));
-  Text first;
-  Append(cache, 0, first, PrefixTokens(50), 50);
+  const Text first = Written(cache, 0, 50);
   cache.End(0, std::span(first).first(45));
   EXPECT_EQ(cache.Share(1, first), 45);
 }
 
 TEST(Tails, AreOfTheirSaltAndAreNotShared) {
   Cache cache(PrefixShape(20));
-  Text first;
-  Append(cache, 0, first, PrefixTokens(20), 20);
+  const Text first = Written(cache, 0, 20);
   cache.End(0, first, 7);
   EXPECT_EQ(cache.SharedBlocks(first, 7), 0);
   EXPECT_EQ(cache.Share(1, first, 8), 0);
@@ -435,8 +430,7 @@ TEST(Tails, AreOfTheirSaltAndAreNotShared) {
 TEST(Tails, BehindOneBlockAreFew) {
   Cache cache(PrefixShape(40));
   for (Token text = 0; text < 30; ++text) {
-    Text own;
-    Append(cache, 0, own, PrefixTokens(5, 100 * text), 5);
+    const Text own = Written(cache, 0, 5, 100 * text);
     cache.End(0, own);
   }
   EXPECT_EQ(cache.n_idle_blocks(), PrefixIndex::kMostTails);
@@ -447,8 +441,7 @@ TEST(Tails, BehindOneBlockAreFew) {
 
 TEST(PrefixesDeathTest, APublishedBlockIsNeverCut) {
   Cache cache(PrefixShape(4));
-  Text text;
-  Append(cache, 0, text, PrefixTokens(40), 40);
+  const Text text = Written(cache, 0, 40);
   cache.Publish(0, text);
   cache.Truncate(0, 33);
   EXPECT_DEATH(cache.Truncate(0, 31), "");
