@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
 
 #include "base/growth_testing.h"
 #include "grammar/large_texts_testing.h"

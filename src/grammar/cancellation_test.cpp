@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/cancellation_testing.h"
 
-#include <gtest/gtest.h>
-
 #include "grammar/large_texts_testing.h"
 
 namespace foretoken::grammar {

@@ -2,13 +2,8 @@
 // The work to read a client's grammar grows no faster than its size, and constructs that multiply
 // are refused after little work.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/growth_testing.h"
 #include "grammar/grammar_program.h"
@@ -17,81 +12,41 @@
 namespace foretoken::grammar {
 namespace {
 
-std::string RuleTimes(std::size_t n, const std::function<std::string(std::size_t)>& part) {
+// Ranges of one character each, three apart.
+std::string Ranges(std::size_t n) {
   std::string all;
-  for (std::size_t i = 0; i < n; ++i) all += part(i);
+  for (std::size_t i = 0; i < n; ++i) all += fmt::format("\\U{:08X}", 0x800 + 3 * i);
   return all;
 }
 
 TEST(GbnfGrowth, ReadingGrowsWithTheSizeAlone) {
-  struct Case {
-    const char* name;
-    std::function<std::string(std::size_t)> grammar_of;
-    Sizes sizes = {250, 1000};
-  };
-  const Case cases[] = {
-      {"ranges of a class",
-       [](std::size_t n) {
-         return "root ::= [" +
-                RuleTimes(n,
-                          [](std::size_t i) { return fmt::format("\\U{:08X}", 0x800 + 3 * i); }) +
-                "]";
-       }},
-      {"ranges of a negated class",
-       [](std::size_t n) {
-         return "root ::= [^" +
-                RuleTimes(n,
-                          [](std::size_t i) { return fmt::format("\\U{:08X}", 0x800 + 3 * i); }) +
-                "]";
-       }},
-      {"characters of a literal",
-       [](std::size_t n) { return "root ::= \"" + std::string(16 * n, 'x') + "\""; }},
-      {"alternatives",
-       [](std::size_t n) {
-         return "root ::= \"x\"" +
-                RuleTimes(n, [](std::size_t i) { return fmt::format(" | \"{}\"", i); });
-       },
-       {8000, 32'000}},  // a copy of what there is would outweigh an alternative's own work
-      {"rules",
-       [](std::size_t n) {
-         return "root ::= r0\n" +
-                RuleTimes(n,
-                          [](std::size_t i) {
-                            return fmt::format("r{} ::= \"a\" | \"b\" r{}\n", i, i + 1);
-                          }) +
-                fmt::format("r{} ::= \"c\"\n", n);
-       }},
-      {"rules that may all be empty",
-       [](std::size_t n) {
-         return "root ::= r0\n" +
-                RuleTimes(n,
-                          [](std::size_t i) {
-                            return fmt::format("r{} ::= \"\" | r{} \"a\"?\n", i, i + 1);
-                          }) +
-                fmt::format("r{} ::= \"\"\n", n);
-       }},
-      {"rules that are empty if the next one is",
-       [](std::size_t n) {
-         return "root ::= r0\n" +
-                RuleTimes(
-                    n,
-                    [](std::size_t i) { return fmt::format("r{} ::= r{} \"a\"?\n", i, i + 1); }) +
-                fmt::format("r{} ::= \"\"\n", n);
-       }},
-      {"groups behind each other",
-       [](std::size_t n) {
-         return "root ::= " + RuleTimes(n, [](std::size_t) { return "((\"a\")* | \"b\"?) "; });
-       }},
-      {"blank lines and comments",
-       [](std::size_t n) {
-         return "root ::= \"a\"\n" + RuleTimes(n, [](std::size_t) { return "\n# nothing\n"; });
-       }},
-      {"what no rule is", [](std::size_t n) { return "root ::= " + std::string(100 * n, '('); }},
-  };
-  for (const Case& c : cases)
-    ExpectLinear(c.name, c.sizes, [&](std::size_t n) {
-      return [gbnf = c.grammar_of(n)] { (void)CompileGbnf(gbnf); };
+  const auto expect = [](const char* name, const std::function<std::string(std::size_t)>& root,
+                         Sizes sizes = {250, 1000}) {
+    ExpectLinear(name, sizes, [&](std::size_t n) {
+      return [gbnf = "root ::= " + root(n)] { (void)CompileGbnf(gbnf); };
     });
+  };
+  // Rules, each of which names the next one, and the last.
+  const auto rules = [&](const char* name, const std::string& rule, const std::string& last) {
+    expect(name, [&](std::size_t n) {
+      return "r0\n" + Numbered(n, "r@ ::= " + rule + "\n") + fmt::format("r{} ::= {}\n", n, last);
+    });
+  };
+  expect("ranges of a class", [](std::size_t n) { return "[" + Ranges(n) + "]"; });
+  expect("ranges of a negated class", [](std::size_t n) { return "[^" + Ranges(n) + "]"; });
+  expect("characters of a literal",
+         [](std::size_t n) { return "\"" + std::string(16 * n, 'x') + "\""; });
+  // A copy of what there is would outweigh an alternative's own work.
+  expect("alternatives", [](std::size_t n) { return "\"x\"" + Numbered(n, " | \"@\""); },
+         {8000, 32'000});
+  rules("rules", "\"a\" | \"b\" r@+", "\"c\"");
+  rules("rules that may all be empty", "\"\" | r@+ \"a\"?", "\"\"");
+  rules("rules that are empty if the next one is", "r@+ \"a\"?", "\"\"");
+  expect("groups behind each other",
+         [](std::size_t n) { return Numbered(n, "((\"a\")* | \"b\"?) "); });
+  expect("blank lines and comments",
+         [](std::size_t n) { return "\"a\"\n" + Numbered(n, "\n# nothing\n"); });
+  expect("what no rule is", [](std::size_t n) { return std::string(100 * n, '('); });
 }
 
 // A reader of classes that searches all ranges for each range: a fault of an earlier version.

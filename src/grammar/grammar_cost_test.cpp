@@ -3,10 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "grammar/grammar_walk.h"
 #include "grammar/words_testing.h"

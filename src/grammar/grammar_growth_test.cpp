@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The work for a grammar's first mask grows no faster than the vocabulary and the grammar.
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <random>
-#include <string>
 
 #include "base/growth_testing.h"
 #include "grammar/grammar.h"

@@ -3,28 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <random>
 #include <set>
-#include <string>
-#include <vector>
 
+#include "base/normal_testing.h"
 #include "grammar/control_literal.h"
 
 namespace foretoken::grammar {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-std::vector<float> RandomLogits(int n, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw;
-  std::vector<float> logits(static_cast<std::size_t>(n));
-  for (float& logit : logits) logit = draw(random);
-  return logits;
-}
 
 std::shared_ptr<const TokenTrie> TrieOf(const std::vector<std::string>& texts,
                                         const std::vector<Token>& ends = {}) {
@@ -228,7 +217,7 @@ TEST(Grammar, MasksTheTokensWhoseTextCannotFollow) {
     const Grammar& grammar = **compiled;
     Grammar::State state = grammar.Start();
     for (int step = 0; step < 4 && state != Grammar::kOver; ++step) {
-      std::vector<float> logits = RandomLogits(static_cast<int>(texts.size()) + 70, seed);
+      std::vector<float> logits = Normal(texts.size() + 70, seed);
       const std::vector<float> before = logits;
       grammar.Mask(state, logits);
       std::vector<Token> allowed;

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace foretoken::grammar {
 namespace {

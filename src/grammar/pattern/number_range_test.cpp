@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "grammar/pattern/number_range.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <random>
-#include <string>
 
 #include "grammar/schema/grammar_testing.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <random>
 #include <regex>
-#include <string>
-#include <vector>
 
 #include "base/json/json.h"
 #include "foretoken/structured_output.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
-#include <vector>
 
 #include "foretoken/structured_output.h"
 #include "grammar/schema/grammar_testing.h"

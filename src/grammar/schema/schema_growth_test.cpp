@@ -2,12 +2,8 @@
 // The work for a client's schema, pattern or list of choices grows no faster than its size, and
 // constructs that multiply are refused after little work.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "base/growth_testing.h"
 #include "foretoken/structured_output.h"
@@ -17,19 +13,12 @@ namespace {
 
 using TextOf = std::function<std::string(std::size_t)>;
 
-std::string PartTimes(std::size_t n, const TextOf& part, std::string_view between = "") {
-  std::string all;
-  for (std::size_t i = 0; i < n; ++i) (all += i > 0 ? between : "") += part(i);
-  return all;
-}
-
 // Characters of three bytes, two apart.
-std::string Character(std::size_t i) {
-  const std::size_t c = 0x800 + 2 * i;
-  std::string bytes(3, '\0');
-  bytes[0] = static_cast<char>(0xE0 | c >> 12);
-  bytes[1] = static_cast<char>(0x80 | (c >> 6 & 0x3F));
-  bytes[2] = static_cast<char>(0x80 | (c & 0x3F));
+std::string Characters(std::size_t n) {
+  std::string bytes;
+  for (std::size_t c = 0x800; c < 0x800 + 2 * n; c += 2)
+    for (const std::size_t byte : {0xE0 | c >> 12, 0x80 | (c >> 6 & 0x3F), 0x80 | (c & 0x3F)})
+      bytes += static_cast<char>(byte);
   return bytes;
 }
 
@@ -50,18 +39,11 @@ void ExpectLinearSchema(const std::vector<Case>& cases, const Convert& convert) 
 TEST(RegexGrowth, GrowsWithTheSizeAlone) {
   ExpectLinearSchema(
       {
-          {"ranges of a class", [](std::size_t n) { return "[" + PartTimes(n, Character) + "]"; }},
-          {"ranges of a negated class",
-           [](std::size_t n) { return "[^" + PartTimes(n, Character) + "]"; }},
-          {"classes",
-           [](std::size_t n) { return PartTimes(n, [](std::size_t) { return "[a-z\\d_]"; }); }},
-          {"alternatives",
-           [](std::size_t n) {
-             return PartTimes(
-                 n, [](std::size_t i) { return fmt::format("x{}", i); }, "|");
-           }},
-          {"groups",
-           [](std::size_t n) { return PartTimes(n, [](std::size_t) { return "(?:ab*|c)?"; }); }},
+          {"ranges of a class", [](std::size_t n) { return "[" + Characters(n) + "]"; }},
+          {"ranges of a negated class", [](std::size_t n) { return "[^" + Characters(n) + "]"; }},
+          {"classes", [](std::size_t n) { return Numbered(n, "[a-z\\d_]"); }},
+          {"alternatives", [](std::size_t n) { return Numbered(n, "x@", "|"); }},
+          {"groups", [](std::size_t n) { return Numbered(n, "(?:ab*|c)?"); }},
           {"groups without an end", [](std::size_t n) { return std::string(4 * n, '('); }},
           {"characters", [](std::size_t n) { return std::string(8 * n, 'x'); }},
       },
@@ -76,127 +58,83 @@ TEST(ChoiceGrowth, GrowsWithTheSizeAlone) {
   });
 }
 
-std::string Properties(std::size_t n, const TextOf& schema, std::string_view more = "") {
-  return R"({"type":"object","properties":{)" +
-         PartTimes(
-             n, [&](std::size_t i) { return fmt::format("\"p{}\":{}", i, schema(i)); }, ",") +
-         "}" + std::string(more) + "}";
+// Members with commas between, in brackets: { or [.
+std::string Object(std::size_t n, std::string_view member) {
+  return "{" + Numbered(n, member, ",") + "}";
+}
+std::string List(std::size_t n, std::string_view value) {
+  return "[" + Numbered(n, value, ",") + "]";
+}
+std::string Properties(std::size_t n, const std::string& schema, const std::string& more = "") {
+  return R"({"type":"object","properties":)" + Object(n, "\"p@\":" + schema) + more + "}";
 }
 
 TEST(JsonSchemaGrowth, GrowsWithTheSizeAlone) {
-  const TextOf string = [](std::size_t) { return R"({"type":"string"})"; };
+  const std::string text = R"({"type":"string"})", others = ",\"additionalProperties\":true";
   ExpectLinearSchema(
       {
-          {"properties", [&](std::size_t n) { return Properties(n, string); }, {1000, 4000}},
+          {"properties", [&](std::size_t n) { return Properties(n, text); }, {1000, 4000}},
           {"required properties",
            [&](std::size_t n) {
-             return Properties(
-                 n, string,
-                 ",\"required\":[" +
-                     PartTimes(
-                         n, [](std::size_t i) { return fmt::format("\"p{}\"", i); }, ",") +
-                     "]");
+             return Properties(n, text, ",\"required\":" + List(n, "\"p@\""));
            }},
-          {"properties beside others",
-           [&](std::size_t n) { return Properties(n, string, ",\"additionalProperties\":true"); }},
+          {"properties beside others", [&](std::size_t n) { return Properties(n, text, others); }},
           {"a long name beside others",
            [&](std::size_t n) {
-             return "{\"properties\":{\"" + std::string(4 * n, 'x') +
-                    "\":{}},\"additionalProperties\":true}";
+             return "{\"properties\":{\"" + std::string(4 * n, 'x') + "\":{}}" + others + "}";
            }},
-          {"values",
-           [](std::size_t n) {
-             return "{\"enum\":[" +
-                    PartTimes(
-                        n, [](std::size_t i) { return fmt::format("\"v{}\"", i); }, ",") +
-                    "]}";
-           }},
+          {"values", [](std::size_t n) { return "{\"enum\":" + List(n, "\"v@\"") + "}"; }},
           {"alternatives",
-           [](std::size_t n) {
-             return "{\"anyOf\":[" +
-                    PartTimes(
-                        n, [](std::size_t i) { return fmt::format(R"({{"const":{}}})", i); }, ",") +
-                    "]}";
-           }},
+           [](std::size_t n) { return "{\"anyOf\":" + List(n, R"({"const":@})") + "}"; }},
           {"references",
            [](std::size_t n) {
-             return R"({"$defs":{"a":{"type":"null"}},"prefixItems":[)" +
-                    PartTimes(
-                        n, [](std::size_t) { return R"({"$ref":"#/$defs/a"})"; }, ",") +
-                    "]}";
+             return R"({"$defs":{"a":{"type":"null"}},"prefixItems":)" +
+                    List(n, R"({"$ref":"#/$defs/a"})") + "}";
            }},
           {"references to references",
            [](std::size_t n) {
-             return "{\"$defs\":{" +
-                    PartTimes(
-                        n,
-                        [](std::size_t i) {
-                          return fmt::format(R"("d{}":{{"items":{{"$ref":"#/$defs/d{}"}}}})", i,
-                                             i + 1);
-                        },
-                        ",") +
-                    fmt::format(R"(,"d{}":{{"type":"null"}}}},"$ref":"#/$defs/d0"}})", n);
+             return "{\"$defs\":{" + Numbered(n, R"("d@":{"items":{"$ref":"#/$defs/d@+"}},)") +
+                    fmt::format(R"("d{}":{{"type":"null"}}}},"$ref":"#/$defs/d0"}})", n);
            }},
           {"bounds of numbers",
            [](std::size_t n) {
-             return Properties(n, [](std::size_t i) {
-               return fmt::format(R"({{"type":"integer","minimum":{},"maximum":{}}})", i,
-                                  7 * i + 3);
-             });
+             return Properties(n, R"({"type":"integer","minimum":@,"maximum":7@})");
            },
            {60, 240}},
-          {"patterns",
-           [](std::size_t n) {
-             return Properties(
-                 n, [](std::size_t i) { return fmt::format(R"({{"pattern":"^a{}[b-z]+$"}})", i); });
-           }},
+          {"patterns", [](std::size_t n) { return Properties(n, R"({"pattern":"^a@[b-z]+$"})"); }},
           {"ranges of a class in a pattern",
-           [](std::size_t n) { return "{\"pattern\":\"^[" + PartTimes(n, Character) + "]$\"}"; }},
+           [](std::size_t n) { return "{\"pattern\":\"^[" + Characters(n) + "]$\"}"; }},
           {"arrays of the whole schema",
-           [](std::size_t n) {
-             return Properties(
-                 n, [](std::size_t) { return R"({"type":"array","items":{"$ref":"#"}})"; },
-                 ",\"additionalProperties\":true");
+           [&](std::size_t n) {
+             return Properties(n, R"({"type":"array","items":{"$ref":"#"}})", others);
            }},
           {"values and alternatives",
            [](std::size_t n) {
-             return "{\"enum\":[" +
-                    PartTimes(
-                        n, [](std::size_t i) { return fmt::format("{}", i); }, ",") +
-                    "],\"anyOf\":[" +
-                    PartTimes(
-                        n, [](std::size_t i) { return fmt::format(R"({{"const":{}}})", i); }, ",") +
-                    "]}";
+             return "{\"enum\":" + List(n, "@") + ",\"anyOf\":" + List(n, R"({"const":@})") + "}";
            }},
           {"one large value",
-           [](std::size_t n) {
-             return "{\"const\":[" +
-                    PartTimes(
-                        n, [](std::size_t i) { return fmt::format("{{\"k\":{}}}", i); }, ",") +
-                    "]}";
-           }},
+           [](std::size_t n) { return "{\"const\":" + List(n, R"({"k":@})") + "}"; }},
           {"what is no JSON",
            [](std::size_t n) { return "{\"enum\":[" + std::string(20 * n, '1'); }},
       },
-      [](const std::string& text) { return JsonSchemaGrammar(text); });
+      [](const std::string& schema) { return JsonSchemaGrammar(schema); });
 }
 
 // Alternatives of several parts multiply: the result is refused after bounded work. The limits, in
 // millions of instructions, are about three times what was measured.
 TEST(JsonSchemaGrowth, ProductsAreRefusedSoon) {
   const auto values = [](std::size_t first) {
-    return "{\"enum\":[" +
-           PartTimes(
-               4000, [&](std::size_t i) { return fmt::format("{}", first + i); }, ",") +
-           "]}";
+    std::string all = std::to_string(first);
+    for (std::size_t i = 1; i < 4000; ++i) all += "," + std::to_string(first + i);
+    return "{\"enum\":[" + all + "]}";
   };
-  const std::string chain =
-      "\"$defs\":{" +
-      PartTimes(190,
-                [](std::size_t i) {
-                  return fmt::format(R"("d{}":{{"$ref":"#/$defs/d{}"}},)", i, i + 1);
-                }) +
-      R"("d190":{"type":"null"}})";
+  const std::string chain = "\"$defs\":{" + Numbered(190, R"("d@":{"$ref":"#/$defs/d@+"},)") +
+                            R"("d190":{"type":"null"}})";
+  const auto all_of = [](const std::string& first, const std::string& alternatives,
+                         const std::string& last = "") {
+    return "{\"allOf\":[" + first + "," + Numbered(13, "{\"anyOf\":" + alternatives + "}", ",") +
+           last + "]}";
+  };
   struct Product {
     const char* name;
     std::uint64_t most_millions;
@@ -204,40 +142,15 @@ TEST(JsonSchemaGrowth, ProductsAreRefusedSoon) {
   };
   const Product cases[] = {
       {"contradictory values", 70,
-       "{\"allOf\":[" + values(0) + "," +
-           PartTimes(
-               13,
-               [&](std::size_t) {
-                 return "{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}";
-               },
-               ",") +
-           "," + values(3999) + "]}"},
+       all_of(values(0), R"([{"type":"integer"},{"type":"number"}])", "," + values(3999))},
       {"values that never meet", 70,
-       "{\"allOf\":[" + values(0) + "," + values(5000) + "," +
-           PartTimes(
-               13,
-               [&](std::size_t i) {
-                 return fmt::format(
-                     R"({{"anyOf":[{{"title":"t","type":["integer","null"]}},{{"description":"{}","type":["integer","string"]}}]}})",
-                     i);
-               },
-               ",") +
-           "]}"},
+       all_of(values(0) + "," + values(5000),
+              R"([{"title":"t","type":["integer","null"]},)"
+              R"({"description":"@","type":["integer","string"]}])")},
       {"objects", 50,
-       "{\"allOf\":[" + Properties(4000, [](std::size_t) { return "{}"; }) + "," +
-           PartTimes(
-               13,
-               [](std::size_t i) {
-                 return fmt::format(
-                     R"({{"anyOf":[{{"required":["p{}"]}},{{"required":["q{}"]}}]}})", i, i);
-               },
-               ",") +
-           "]}"},
+       all_of(Properties(4000, "{}"), R"([{"required":["p@"]},{"required":["q@"]}])")},
       {"long chains of references", 375,
-       "{" + chain + ",\"prefixItems\":[" +
-           PartTimes(
-               1000, [](std::size_t) { return R"({"$ref":"#/$defs/d0"})"; }, ",") +
-           "]}"},
+       "{" + chain + ",\"prefixItems\":" + List(1000, R"({"$ref":"#/$defs/d0"})") + "}"},
       {"long names", 3'000,
        "{\"properties\":{\"" + std::string(900'000, 'x') + "\":{}},\"additionalProperties\":true}"},
   };
