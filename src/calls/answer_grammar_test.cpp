@@ -2,34 +2,10 @@
 // Which answers the grammars of call formats allow.
 #include "calls/answer_grammar.h"
 
-#include <gtest/gtest.h>
-
-#include <optional>
-#include <string>
-
-#include "foretoken/structured_output.h"
-#include "grammar/grammar_program.h"
-#include "grammar/grammar_states.h"
+#include "calls/form_testing.h"
 
 namespace foretoken::calls {
 namespace {
-
-using grammar::GrammarStates;
-
-// Whether the text is an answer; nothing: it is the beginning of one.
-std::optional<bool> Takes(const std::string& gbnf, std::string_view text) {
-  auto program = grammar::CompileGbnf(gbnf);
-  EXPECT_TRUE(program) << program.error().message << "\n" << gbnf;
-  if (!program) return false;
-  GrammarStates states(*std::move(program));
-  GrammarStates::State state = states.Start();
-  for (const char c : text) {
-    if (state == GrammarStates::kOver) return false;
-    state = states.Next(state, static_cast<std::uint8_t>(c));
-  }
-  if (state == GrammarStates::kOver) return false;
-  return states.CanEnd(state) ? std::optional(true) : std::nullopt;
-}
 
 const std::vector<Tool> kTools = {
     {"weather",
@@ -39,9 +15,7 @@ const std::vector<Tool> kTools = {
     {"now"}};
 
 std::string GrammarOf(std::string_view format, const ToolUse& use) {
-  for (const CallFormat* const row : CallFormats())
-    if (row->name == format) return row->grammar(use, {}).value().gbnf;
-  return {};
+  return FormNamed(format).grammar(use, {}).value().gbnf;
 }
 
 const std::string kNow = R"(<tool_call>
@@ -57,27 +31,27 @@ TEST(AnswerGrammar, LeavesTextFreeUntilACallBegins) {
        {std::string(), std::string("Hello."), std::string("1 < 2 <tool_cal <<tool_cal"),
         std::string("äöü {\"name\""), kNow, "Well. " + kWeather, kNow + "\n" + kWeather,
         kNow + "\n\n" + kNow, "<<tool_call" + kNow.substr(10)})
-    EXPECT_EQ(Takes(gbnf, text), true) << text;
-  EXPECT_EQ(Takes(gbnf, "Well. <tool_call>"), std::nullopt);
+    EXPECT_TRUE(Takes(gbnf, text)) << text;
+  EXPECT_EQ(WhatIs(gbnf, "Well. <tool_call>"), Is::kBeginning);
   for (const char* const text :
        {"<tool_call>no", "<<tool_call>no", "<tool_call>\n{\"name\": \"other\"",
         "<tool_call>\n{\"arguments\"", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}",
         "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": 1"})
-    EXPECT_EQ(Takes(gbnf, text), false) << text;
-  EXPECT_EQ(Takes(gbnf, kNow + " and"), false);
+    EXPECT_EQ(WhatIs(gbnf, text), Is::kNone) << text;
+  EXPECT_EQ(WhatIs(gbnf, kNow + " and"), Is::kNone);
 }
 
 TEST(AnswerGrammar, WantsACallWhereOneIsRequired) {
   const std::string gbnf = GrammarOf("hermes", {.tools = kTools, .required = true});
-  EXPECT_EQ(Takes(gbnf, kNow), true);
-  EXPECT_EQ(Takes(gbnf, ""), std::nullopt);
-  EXPECT_EQ(Takes(gbnf, "H"), false);
+  EXPECT_TRUE(Takes(gbnf, kNow));
+  EXPECT_EQ(WhatIs(gbnf, ""), Is::kBeginning);
+  EXPECT_EQ(WhatIs(gbnf, "H"), Is::kNone);
 }
 
 TEST(AnswerGrammar, AllowsOneCallWhereSeveralAreNotWanted) {
   const std::string gbnf = GrammarOf("hermes", {.tools = kTools, .several = false});
-  EXPECT_EQ(Takes(gbnf, kNow), true);
-  EXPECT_EQ(Takes(gbnf, kNow + "\n" + kNow), false);
+  EXPECT_TRUE(Takes(gbnf, kNow));
+  EXPECT_EQ(WhatIs(gbnf, kNow + "\n" + kNow), Is::kNone);
 }
 
 TEST(AnswerGrammar, HoldsOtherAnswersToTheirOwnForm) {
@@ -85,23 +59,22 @@ TEST(AnswerGrammar, HoldsOtherAnswersToTheirOwnForm) {
   for (const CallFormat* const row : CallFormats()) {
     if (row->whole) continue;  // its texts have a form of their own
     const std::string gbnf = row->grammar({.tools = kTools, .text_grammar = text}, {}).value().gbnf;
-    EXPECT_EQ(Takes(gbnf, "yes"), true) << row->name;
-    EXPECT_EQ(Takes(gbnf, "maybe"), false) << row->name;
+    EXPECT_TRUE(Takes(gbnf, "yes")) << row->name;
+    EXPECT_EQ(WhatIs(gbnf, "maybe"), Is::kNone) << row->name;
   }
-  EXPECT_EQ(Takes(GrammarOf("hermes", {.tools = kTools, .text_grammar = text}), kNow), true);
+  EXPECT_TRUE(Takes(GrammarOf("hermes", {.tools = kTools, .text_grammar = text}), kNow));
 }
 
 TEST(AnswerGrammar, KnowsListsAndBareObjects) {
   const std::string list = GrammarOf("nemotron", {.tools = kTools});
-  EXPECT_EQ(Takes(list,
-                  "Hm. <TOOLCALL>[{\"name\": \"now\", \"arguments\": {}}, {\"name\": "
-                  "\"now\", \"arguments\": {}}]</TOOLCALL>"),
-            true);
+  EXPECT_TRUE(Takes(list,
+                    "Hm. <TOOLCALL>[{\"name\": \"now\", \"arguments\": {}}, {\"name\": "
+                    "\"now\", \"arguments\": {}}]</TOOLCALL>"));
   const std::string bare = GrammarOf("llama", {.tools = kTools});
-  EXPECT_EQ(Takes(bare, "{\"name\": \"now\", \"parameters\": {}}"), true);
-  EXPECT_EQ(Takes(bare, "Hello {"), true);
-  EXPECT_EQ(Takes(bare, ""), true);
-  EXPECT_EQ(Takes(bare, "{\"city\""), false);
+  EXPECT_TRUE(Takes(bare, "{\"name\": \"now\", \"parameters\": {}}"));
+  EXPECT_TRUE(Takes(bare, "Hello {"));
+  EXPECT_TRUE(Takes(bare, ""));
+  EXPECT_EQ(WhatIs(bare, "{\"city\""), Is::kNone);
 }
 
 TEST(AnswerGrammar, KnowsTagsAndTheirValues) {
@@ -109,13 +82,12 @@ TEST(AnswerGrammar, KnowsTagsAndTheirValues) {
   const std::string head = "<tool_call>\n<function=weather>\n";
   const std::string tail = "</function>\n</tool_call>";
   const std::string city = "<parameter=city>\nNew \"York\"\n<b>\n</parameter>\n";
-  EXPECT_EQ(Takes(gbnf, head + city + tail), true);
-  EXPECT_EQ(Takes(gbnf, "So. " + head + city + "<parameter=days>\n12\n</parameter>\n" + tail),
-            true);
-  EXPECT_EQ(Takes(gbnf, head + city + "<parameter=unit>\nC\n</parameter>\n" + tail), true);
-  EXPECT_EQ(Takes(gbnf, head + city + "<parameter=unit>\nK"), false);
-  EXPECT_EQ(Takes(gbnf, head + city + "<parameter=days>\nfew"), false);
-  EXPECT_EQ(Takes(gbnf, head + "</function>"), false);  // the city is required
+  EXPECT_TRUE(Takes(gbnf, head + city + tail));
+  EXPECT_TRUE(Takes(gbnf, "So. " + head + city + "<parameter=days>\n12\n</parameter>\n" + tail));
+  EXPECT_TRUE(Takes(gbnf, head + city + "<parameter=unit>\nC\n</parameter>\n" + tail));
+  EXPECT_EQ(WhatIs(gbnf, head + city + "<parameter=unit>\nK"), Is::kNone);
+  EXPECT_EQ(WhatIs(gbnf, head + city + "<parameter=days>\nfew"), Is::kNone);
+  EXPECT_EQ(WhatIs(gbnf, head + "</function>"), Is::kNone);  // the city is required
 }
 
 TEST(AnswerGrammar, HoldsValuesOfTagsToTheirLengthsAndPatterns) {
@@ -131,12 +103,12 @@ TEST(AnswerGrammar, HoldsValuesOfTagsToTheirLengthsAndPatterns) {
       text += std::string("<parameter=") + name + ">\n" + value + "\n</parameter>\n";
     return text + "</function>\n</tool_call>";
   };
-  EXPECT_EQ(Takes(gbnf, call("äb", "xx", "one", "any text")), true);
-  EXPECT_EQ(Takes(gbnf, call("abcd", "xx", "one", "d")), false);
-  EXPECT_EQ(Takes(gbnf, call("a", "xx", "one", "d")), false);
-  EXPECT_EQ(Takes(gbnf, call("ab", "xy", "one", "d")), false);
-  EXPECT_EQ(Takes(gbnf, call("ab", "xx", "two", "d")), false);
-  EXPECT_EQ(Takes(gbnf, call("ab", "xx", "one", "")), false);
+  EXPECT_TRUE(Takes(gbnf, call("äb", "xx", "one", "any text")));
+  EXPECT_EQ(WhatIs(gbnf, call("abcd", "xx", "one", "d")), Is::kNone);
+  EXPECT_EQ(WhatIs(gbnf, call("a", "xx", "one", "d")), Is::kNone);
+  EXPECT_EQ(WhatIs(gbnf, call("ab", "xy", "one", "d")), Is::kNone);
+  EXPECT_EQ(WhatIs(gbnf, call("ab", "xx", "two", "d")), Is::kNone);
+  EXPECT_EQ(WhatIs(gbnf, call("ab", "xx", "one", "")), Is::kNone);
 }
 
 TEST(AnswerGrammar, SaysWhichSchemaIsNotFollowed) {
@@ -145,9 +117,8 @@ TEST(AnswerGrammar, SaysWhichSchemaIsNotFollowed) {
   ASSERT_EQ(grammar.notices.size(), 1u);
   EXPECT_TRUE(grammar.notices[0].starts_with("tools: the arguments of odd may be any object"))
       << grammar.notices[0];
-  EXPECT_EQ(Takes(grammar.gbnf,
-                  "<tool_call>\n{\"name\": \"odd\", \"arguments\": {\"a\": 1}}\n</tool_call>"),
-            true);
+  EXPECT_TRUE(Takes(grammar.gbnf,
+                    "<tool_call>\n{\"name\": \"odd\", \"arguments\": {\"a\": 1}}\n</tool_call>"));
 }
 
 TEST(AnswerGrammar, WritesNamesWithAnyCharacters) {

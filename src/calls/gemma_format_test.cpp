@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of Gemma's models: what the grammars allow, the readers take out as it was meant.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "base/control_text.h"
 #include "calls/form_testing.h"
-#include "foretoken/structured_output.h"
 
 namespace foretoken::calls::gemma_format {
 namespace {
-
-using enum AnswerPart::Kind;
-using GemmaParts = FormTesting::Parts;
 
 // A form, with ' for the mark around texts in its calls.
 struct GemmaForm {
   std::string name, open, close, mark;
 
   std::vector<FormTesting> All() const { return FormTesting::All(name, {open, close, mark}); }
-  std::string Text(std::string text) const {
-    for (std::size_t at = 0; (at = text.find('\'', at)) != text.npos; at += mark.size())
-      text.replace(at, 1, mark);
-    return text;
-  }
+  std::string Text(const std::string& text) const { return Replaced(text, "'", mark); }
   std::string Call(const std::string& call) const { return open + "call:" + Text(call) + close; }
 };
 
@@ -41,10 +26,6 @@ const std::vector<Tool> kGemmaTools = {
      R"( "required": ["city"]})"},
     {"now"}};
 
-GemmaParts GemmaCall(const std::string& name, const std::string& arguments) {
-  return {{kName, name}, {kArguments, arguments}};
-}
-
 TEST(GemmaFormat, ReadsValuesAsJson) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "{}"},
@@ -59,23 +40,18 @@ TEST(GemmaFormat, ReadsValuesAsJson) {
   for (const GemmaForm& form : kGemmaForms)
     for (const FormTesting& testing : form.All())
       for (const auto& [written, meant] : cases)
-        EXPECT_EQ(testing.Read(form.Call("f{" + written + "}"), {}), GemmaCall("f", meant))
+        EXPECT_EQ(testing.Read(form.Call("f{" + written + "}"), {}), PartsOf({{"f", meant}}))
             << written;
 }
 
 TEST(GemmaFormat, ReadsCallsBetweenMarks) {
   for (const GemmaForm& form : kGemmaForms)
     for (const FormTesting& testing : form.All()) {
-      const GemmaParts two = {{kText, "I look."},
-                              {kName, "weather"},
-                              {kArguments, R"({"city": "Rome"})"},
-                              {kName, "now"},
-                              {kArguments, "{}"}};
+      const Calls two = {{"weather", R"({"city": "Rome"})"}, {"now", "{}"}};
       const std::string calls = form.Call("weather{city:'Rome'}") + "\n" + form.Call("now{}");
-      EXPECT_EQ(testing.Read("I look.\n" + calls + "\n", kGemmaTools), two);
-      GemmaParts more = two;
-      more.push_back({kText, " Done."});
-      EXPECT_EQ(testing.Read("I look." + calls + " Done.", kGemmaTools), more);
+      EXPECT_EQ(testing.Read("I look.\n" + calls + "\n", kGemmaTools), PartsOf(two, "I look."));
+      EXPECT_EQ(testing.Read("I look." + calls + " Done.", kGemmaTools),
+                PartsOf(two, "I look.", " Done."));
     }
 }
 
@@ -85,31 +61,28 @@ TEST(GemmaFormat, LosesNothingOfText) {
     for (const std::string& text :
          {std::string("a < b"), form.open, form.open.substr(0, 5), "x " + form.open + "cal f{}",
           form.open + "call:a b{}", form.open + "call:f", form.open + "call:{}"})
-      EXPECT_EQ(plain.Read(text, kGemmaTools), (GemmaParts{{kText, text}})) << text;
+      EXPECT_EQ(plain.Read(text, kGemmaTools), TextOf(text)) << text;
     EXPECT_EQ(plain.Read(form.Text(form.open + "call:f{a:[1,'x"), {}),
-              GemmaCall("f", "{\"a\": [1, \"x"));
+              PartsOf({{"f", "{\"a\": [1, \"x"}}));
   }
 }
 
 TEST(GemmaFormat, EndsACallWhereAControlTokenComes) {
   for (const GemmaForm& form : kGemmaForms) {
     const FormTesting control = form.All()[1];
-    GemmaParts parts = GemmaCall("f", "{\"a\": \"x");
-    EXPECT_EQ(control.Read(form.Text(form.open + "call:f{a:'x" + form.close), {}), parts);
-    parts.push_back({kText, ControlText("<x>") + " y"});
+    const Calls call = {{"f", "{\"a\": \"x"}};
+    EXPECT_EQ(control.Read(form.Text(form.open + "call:f{a:'x" + form.close), {}), PartsOf(call));
     EXPECT_EQ(control.Read(form.Text(form.open + "call:f{a:'x" + ControlText("<x>") + " y"), {}),
-              parts);
+              PartsOf(call, "", ControlText("<x>") + " y"));
   }
 }
 
 TEST(GemmaFormat, ReadsDeepNestingWithoutRecursion) {
   constexpr std::size_t kDepth = 200'000;
   const std::string nested = std::string(kDepth, '[') + std::string(kDepth, ']');
-  const auto reader = kGemmaForms[1].All()[0].row().reader(kGemmaTools, ControlTokens{});
-  GemmaParts parts;
-  reader->Read(kGemmaForms[1].Call("f{a:" + nested + "}"), parts);
-  reader->End(parts);
-  EXPECT_EQ(parts, GemmaCall("f", "{\"a\": " + nested + "}"));
+  const std::string call = kGemmaForms[1].Call("f{a:" + nested + "}");
+  EXPECT_EQ(kGemmaForms[1].All()[0].ReadIn(call.size(), call, kGemmaTools),
+            PartsOf({{"f", "{\"a\": " + nested + "}"}}));
 }
 
 TEST(GemmaFormat, AllowsWhatItReads) {
@@ -128,11 +101,8 @@ TEST(GemmaFormat, AllowsWhatItReads) {
         const std::string answer =
             "So. " + form.Call("weather{" + written + "}") + form.Call("now{}");
         EXPECT_TRUE(testing.Takes(gbnf, answer)) << answer;
-        EXPECT_EQ(testing.Read(answer, kGemmaTools), (GemmaParts{{kText, "So."},
-                                                                 {kName, "weather"},
-                                                                 {kArguments, meant},
-                                                                 {kName, "now"},
-                                                                 {kArguments, "{}"}}));
+        EXPECT_EQ(testing.Read(answer, kGemmaTools),
+                  PartsOf({{"weather", meant}, {"now", "{}"}}, "So."));
       }
       for (const char* const written :
            {"", "days:2", "days:2,city:'a'", "city:\"a\"", "city:'a',days:2.5", "city:'a',exact:1",
@@ -147,22 +117,10 @@ TEST(GemmaFormat, AllowsWhatItReads) {
 }
 
 TEST(GemmaFormat, FollowsWhatIsAskedOfCalls) {
-  const std::string choice = ChoiceGrammar(std::vector<std::string>{"yes", "no"}).value();
   for (const GemmaForm& form : kGemmaForms)
-    for (const FormTesting& testing : form.All()) {
-      const std::string must = testing.Grammar({.tools = kGemmaTools, .required = true}).gbnf,
-                        one = testing.Grammar({.tools = kGemmaTools, .several = false}).gbnf,
-                        closed =
-                            testing.Grammar({.tools = kGemmaTools, .text_grammar = choice}).gbnf;
-      const std::string call = form.Call("now{}");
-      EXPECT_TRUE(testing.Takes(must, call + call));
-      EXPECT_FALSE(testing.Takes(must, "Hello"));
-      EXPECT_TRUE(testing.Takes(one, call));
-      EXPECT_FALSE(testing.Takes(one, call + call));
-      EXPECT_TRUE(testing.Takes(closed, call));
-      EXPECT_TRUE(testing.Takes(closed, "yes"));
-      EXPECT_FALSE(testing.Takes(closed, "maybe"));
-    }
+    for (const FormTesting& testing : form.All())
+      ExpectFollowsWhatIsAsked(testing, kGemmaTools, form.Call("now{}"),
+                               form.Call("now{}") + form.Call("now{}"));
 }
 
 TEST(GemmaFormat, WritesOddNamesInQuotes) {
@@ -172,7 +130,7 @@ TEST(GemmaFormat, WritesOddNamesInQuotes) {
     for (const FormTesting& testing : form.All()) {
       const std::string answer = form.Call("\"a{b\"{\"x:y\":1}");
       EXPECT_TRUE(testing.Takes(testing.Grammar({.tools = tools, .required = true}).gbnf, answer));
-      EXPECT_EQ(testing.Read(answer, tools), GemmaCall("a{b", R"({"x:y": 1})"));
+      EXPECT_EQ(testing.Read(answer, tools), PartsOf({{"a{b", R"({"x:y": 1})"}}));
     }
 }
 

@@ -1,81 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the reader and the grammar of harmony make of answers whose marks are control tokens, or text.
-#include <gtest/gtest.h>
-
-#include <array>
-#include <string>
-#include <vector>
-
-#include "base/control_text.h"
-#include "calls/call_format.h"
-#include "grammar/control_literal.h"
-#include "grammar/grammar_program.h"
-#include "grammar/grammar_states.h"
+#include "calls/form_testing.h"
 
 namespace foretoken::calls {
 namespace {
 
 using enum AnswerPart::Kind;
-using AnswerParts = std::vector<AnswerPart>;
 
-constexpr std::array kMarkNames = {"<|channel|>", "<|message|>", "<|start|>", "<|end|>",
-                                   "<|constrain|>"};
-
-const CallFormat& Harmony() {
-  for (const CallFormat* const row : CallFormats())
-    if (row->name == "harmony") return *row;
-  throw std::invalid_argument("harmony");
-}
-
-ControlTokens Control(bool any) {
-  ControlTokens control;
-  if (!any) return control;
-  for (std::size_t i = 0; i < kMarkNames.size(); ++i)
-    control.Add(kMarkNames[i], static_cast<std::int32_t>(i));
-  return control;
-}
-
-// The text with each mark written in another way.
-template <typename Write>
-std::string WithMarks(std::string text, const Write& write) {
-  for (std::size_t i = 0; i < kMarkNames.size(); ++i) {
-    const std::string mark = kMarkNames[i];
-    for (std::size_t at = 0; (at = text.find(mark, at)) != text.npos;) {
-      const std::string written = write(mark, static_cast<Token>(i));
-      text.replace(at, mark.size(), written);
-      at += written.size();
-    }
-  }
-  return text;
-}
-
-AnswerParts HarmonyParts(const std::string& answer, bool control) {
-  const std::string text = WithMarks(
-      answer, [&](const std::string& mark, Token) { return control ? ControlText(mark) : mark; });
-  AnswerParts whole;
-  for (std::size_t piece = text.size() + 1; piece > 0; --piece) {
-    const auto reader = Harmony().reader({}, Control(control));
-    AnswerParts all;
-    const auto take = [&](const AnswerParts& parts) {
-      for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
-    };
-    for (std::size_t i = 0; i < text.size(); i += piece) {
-      AnswerParts parts;
-      reader->Read(std::string_view(text).substr(i, piece), parts);
-      take(parts);
-    }
-    AnswerParts parts;
-    reader->End(parts);
-    take(parts);
-    if (piece > text.size()) whole = all;
-    EXPECT_EQ(all, whole) << piece;
-  }
-  return whole;
+// Without control tokens, and with all of them.
+std::span<const FormTesting> Harmony() {
+  static const auto forms = FormTesting::All(
+      "harmony", {"<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<|constrain|>"});
+  return std::span(forms).first(2);
 }
 
 AnswerParts HarmonyParts(const std::string& answer) {
-  const AnswerParts parts = HarmonyParts(answer, true);
-  EXPECT_EQ(HarmonyParts(answer, false), parts);
+  const AnswerParts parts = Harmony()[1].Read(answer, {});
+  EXPECT_EQ(Harmony()[0].Read(answer, {}), parts);
   return parts;
 }
 
@@ -83,21 +24,20 @@ TEST(HarmonyReader, DividesChannels) {
   EXPECT_EQ(HarmonyParts("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
                          "<|channel|>final<|message|>Yes. <|x|>"),
             (AnswerParts{{kThought, "Hm."}, {kText, "Yes. <|x|>"}}));
-  EXPECT_EQ(HarmonyParts("<|channel|>final<|message|>a <|b <<|chan"),
-            (AnswerParts{{kText, "a <|b <<|chan"}}));
+  EXPECT_EQ(HarmonyParts("<|channel|>final<|message|>a <|b <<|chan"), TextOf("a <|b <<|chan"));
   EXPECT_EQ(HarmonyParts("<|channel|>commentary<|message|>I look.<|end|><|start|>assistant"
                          "<|channel|>final<|message|>Found."),
-            (AnswerParts{{kText, "I look.\n\nFound."}}));
+            TextOf("I look.\n\nFound."));
 }
 
 TEST(HarmonyReader, FindsCallsByTheirRecipients) {
-  const AnswerParts call = {{kName, "now"}, {kArguments, "{\"a\": 1}"}};
   for (const char* const header :
        {"<|channel|>commentary to=functions.now <|constrain|>json<|message|>",
         "<|channel|>commentary to=functions.now<|message|>",
         " to=functions.now<|channel|>commentary json<|message|>",
         "<|channel|>analysis to=functions.now code<|message|> "})
-    EXPECT_EQ(HarmonyParts(header + std::string("{\"a\": 1}")), call) << header;
+    EXPECT_EQ(HarmonyParts(header + std::string("{\"a\": 1}")), PartsOf({{"now", "{\"a\": 1}"}}))
+        << header;
   EXPECT_EQ(
       HarmonyParts("<|channel|>analysis<|message|>I must.<|end|><|start|>assistant to=functions."
                    "now<|channel|>commentary<|message|>{\"a\": 1}"),
@@ -106,30 +46,17 @@ TEST(HarmonyReader, FindsCallsByTheirRecipients) {
 
 TEST(HarmonyReader, LeavesOtherAnswersAsTheyAre) {
   for (const char* const text : {"Hello.", " to", "to=functions.now", " tomorrow", ""})
-    EXPECT_EQ(HarmonyParts(text), *text == 0 ? AnswerParts() : AnswerParts({{kText, text}}));
+    EXPECT_EQ(HarmonyParts(text), TextOf(text));
   const std::string spaces(1000, ' ');
-  EXPECT_EQ(HarmonyParts(spaces), AnswerParts({{kText, spaces}}));
-}
-
-bool Allows(const ToolUse& use, const std::string& answer, bool control) {
-  const auto grammar = Harmony().grammar(use, Control(control));
-  EXPECT_TRUE(grammar) << grammar.error().message;
-  auto program = grammar::CompileGbnf(grammar->gbnf);
-  EXPECT_TRUE(program) << program.error().message << grammar->gbnf;
-  grammar::GrammarStates states(*std::move(program));
-  auto state = states.Start();
-  const std::string text = WithMarks(answer, [&](const std::string& mark, Token token) {
-    return control ? grammar::ControlLiteral(token) : mark;
-  });
-  for (const char c : text)
-    if (state != grammar::GrammarStates::kOver)
-      state = states.Next(state, static_cast<std::uint8_t>(c));
-  return state != grammar::GrammarStates::kOver && states.CanEnd(state);
+  EXPECT_EQ(HarmonyParts(spaces), TextOf(spaces));
 }
 
 bool Allows(const ToolUse& use, const std::string& answer) {
-  const bool allowed = Allows(use, answer, true);
-  EXPECT_EQ(Allows(use, answer, false), allowed) << answer;
+  const auto allows = [&](const FormTesting& form) {
+    return form.Takes(form.Grammar(use).gbnf, answer);
+  };
+  const bool allowed = allows(Harmony()[1]);
+  EXPECT_EQ(allows(Harmony()[0]), allowed) << answer;
   return allowed;
 }
 

@@ -1,31 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls as a name, a separator and JSON between marks, and lists of JSON behind one mark: what the
 // grammars allow, the readers take out, whichever marks are control tokens.
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include "base/control_text.h"
 #include "calls/answer_grammar.h"
-#include "calls/call_format.h"
 #include "calls/form_testing.h"
-#include "foretoken/structured_output.h"
-#include "grammar/grammar_program.h"
-#include "grammar/grammar_states.h"
 
 namespace foretoken::calls::named_format {
 namespace {
 
 using NamedKind = AnswerPart::Kind;
-using NamedParts = std::vector<AnswerPart>;
-using grammar::GrammarStates;
 
 const std::vector<Tool> kNamedTools = {
     {"weather",
@@ -50,12 +36,13 @@ struct NamedForm {
     text.replace(text.find("%a"), 2, arguments);
     return text;
   }
-  std::string Answer(const std::vector<std::pair<std::string, std::string>>& calls) const {
+  std::string Answer(const Calls& calls) const {
     std::string text = begin;
     for (std::size_t i = 0; i < calls.size(); ++i)
       text += (i == 0 ? "" : between) + Call(calls[i].first, calls[i].second);
     return text + end;
   }
+  std::vector<FormTesting> All() const { return FormTesting::All(name, marks); }
 };
 
 const std::vector<NamedForm>& NamedForms() {
@@ -128,171 +115,44 @@ const std::vector<NamedForm>& NamedForms() {
   return forms;
 }
 
-const CallFormat& NamedRow(std::string_view name) {
-  for (const CallFormat* const row : CallFormats())
-    if (row->name == name) return *row;
-  throw std::invalid_argument(std::string(name));
-}
-
-// Vocabularies: no mark is a control token; all are; every second one is.
-std::vector<ControlTokens> Vocabularies(const NamedForm& form) {
-  std::vector<ControlTokens> all(3);
-  for (std::size_t i = 0; i < form.marks.size(); ++i) {
-    all[1].Add(form.marks[i], static_cast<std::int32_t>(100 + i));
-    if (i % 2 == 0) all[2].Add(form.marks[i], static_cast<std::int32_t>(100 + i));
-  }
-  return all;
-}
-
-std::string Replaced(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-std::string WithControls(std::string text, const NamedForm& form, const ControlTokens& control) {
-  for (const std::string& mark : form.marks)
-    if (control.Has(mark)) text = Replaced(text, mark, ControlText(mark));
-  return text;
-}
-
-NamedParts ReadPieces(const NamedForm& form, const ControlTokens& control, std::string_view answer,
-                      std::size_t piece, const std::vector<Tool>& tools) {
-  const auto reader = NamedRow(form.name).reader(tools, control);
-  NamedParts all;
-  for (std::size_t i = 0; i < answer.size(); i += piece) {
-    NamedParts parts;
-    reader->Read(answer.substr(i, piece), parts);
-    for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
-  }
-  NamedParts parts;
-  reader->End(parts);
-  for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
-  return all;
-}
-
-NamedParts ReadNamed(const NamedForm& form, const ControlTokens& control, const std::string& answer,
-                     const std::vector<Tool>& tools = kNamedTools) {
-  const std::string text = WithControls(answer, form, control);
-  const NamedParts whole = ReadPieces(form, control, text, text.size() + 1, tools);
-  for (std::size_t piece = 1; piece < text.size(); ++piece)
-    EXPECT_EQ(ReadPieces(form, control, text, piece, tools), whole) << form.name << " " << piece;
-  return whole;
-}
-
-NamedParts PartsOf(const std::vector<std::pair<std::string, std::string>>& calls,
-                   const std::string& before = {}, const std::string& behind = {}) {
-  NamedParts parts;
-  Add(parts, NamedKind::kText, before);
-  for (const auto& [name, arguments] : calls) {
-    Add(parts, NamedKind::kName, name);
-    Add(parts, NamedKind::kArguments, arguments);
-  }
-  Add(parts, NamedKind::kText, behind);
-  return parts;
-}
-
-// A character that stands for a control token where a grammar is tried.
-std::string Private(std::size_t i) {
-  return std::string("\xEE\x80") + static_cast<char>(0x80 + i);
-}
-
-std::string WithPrivates(std::string text, const NamedForm& form, const ControlTokens& control) {
-  for (std::size_t i = 0; i < form.marks.size(); ++i)
-    if (control.Has(form.marks[i])) text = Replaced(text, form.marks[i], Private(i));
-  return text;
-}
-
-std::string WithPrivates(std::string gbnf, const NamedForm& form) {
-  for (std::size_t i = 0; i < form.marks.size(); ++i)
-    gbnf = Replaced(gbnf, "<[" + std::to_string(100 + i) + "]>", Quoted(Private(i)));
-  return Replaced(gbnf, "free-0 ::= [^\\x00]", "free-0 ::= [^\\x00\\uE000-\\uE0FF]");
-}
-
-enum class Is { kAnswer, kBeginning, kNone };
-
-Is TakesNamed(const std::string& gbnf, std::string_view text) {
-  auto program = grammar::CompileGbnf(gbnf);
-  EXPECT_TRUE(program) << program.error().message << "\n" << gbnf;
-  if (!program) return Is::kNone;
-  GrammarStates states(*std::move(program));
-  GrammarStates::State state = states.Start();
-  for (const char c : text) {
-    if (state == GrammarStates::kOver) return Is::kNone;
-    state = states.Next(state, static_cast<std::uint8_t>(c));
-  }
-  if (state == GrammarStates::kOver) return Is::kNone;
-  return states.CanEnd(state) ? Is::kAnswer : Is::kBeginning;
-}
-
-const std::vector<std::pair<std::string, std::string>> kOneCall = {{"weather", kCity}},
-                                                       kTwoCalls = {{"weather", kCity},
-                                                                    {"now", "{}"}};
+const Calls kOneCall = {{"weather", kCity}}, kTwoCalls = {{"weather", kCity}, {"now", "{}"}};
 
 TEST(NamedFormats, ReadWhatTemplatesWrite) {
   for (const NamedForm& form : NamedForms())
-    for (const ControlTokens& control : Vocabularies(form)) {
-      EXPECT_EQ(ReadNamed(form, control, form.Answer(kOneCall)), PartsOf(kOneCall)) << form.name;
-      EXPECT_EQ(ReadNamed(form, control, form.Answer(kTwoCalls)), PartsOf(kTwoCalls)) << form.name;
-      EXPECT_EQ(ReadNamed(form, control, "I [look] <here>.\n\n" + form.Answer(kTwoCalls)),
+    for (const FormTesting& testing : form.All()) {
+      const std::string one = form.Answer(kOneCall), two = form.Answer(kTwoCalls);
+      EXPECT_EQ(testing.Read(one, kNamedTools), PartsOf(kOneCall)) << form.name;
+      EXPECT_EQ(testing.Read(two, kNamedTools), PartsOf(kTwoCalls)) << form.name;
+      EXPECT_EQ(testing.Read("I [look] <here>.\n\n" + two, kNamedTools),
                 PartsOf(kTwoCalls, "I [look] <here>."))
           << form.name;
-      EXPECT_EQ(ReadNamed(form, control, form.Answer(kOneCall) + "\n"), PartsOf(kOneCall));
-      EXPECT_EQ(ReadNamed(form, control, form.Answer(kOneCall) + " Done."),
-                PartsOf(kOneCall, "", " Done."))
+      EXPECT_EQ(testing.Read(one + "\n", kNamedTools), PartsOf(kOneCall)) << form.name;
+      EXPECT_EQ(testing.Read(one + " Done.", kNamedTools), PartsOf(kOneCall, "", " Done."))
           << form.name;
     }
 }
 
 TEST(NamedFormats, AllowWhatTheyRead) {
   for (const NamedForm& form : NamedForms())
-    for (const ControlTokens& control : Vocabularies(form)) {
-      const auto grammar = NamedRow(form.name).grammar({.tools = kNamedTools}, control);
-      if (!grammar) GTEST_SKIP() << grammar.error().why();  // of control tokens
-      const std::string gbnf = WithPrivates(grammar->gbnf, form);
+    for (const FormTesting& testing : form.All()) {
+      const std::string gbnf = testing.Grammar({.tools = kNamedTools}).gbnf;
       for (const std::string& text :
            {std::string(), std::string("Hello."),
             std::string("1 < 2 [TOOL_ <｜tool▁ca <｜<|too <|"),
             std::string("ä｜▁▁[[｜<｜tool▁calls▁begin｜"), form.Answer(kOneCall),
             "So. " + form.Answer(kOneCall), form.Answer(kTwoCalls)})
-        EXPECT_EQ(TakesNamed(gbnf, WithPrivates(text, form, control)), Is::kAnswer)
-            << form.name << " " << text;
+        EXPECT_TRUE(testing.Takes(gbnf, text)) << form.name << " " << text;
       for (const std::string& text :
            {form.Answer({{"other", "{}"}}), form.Answer({{"weather", "{}"}}),
             form.Answer({{"weather", R"({"city": 1})"}}), form.Answer(kOneCall) + "and"})
-        EXPECT_EQ(TakesNamed(gbnf, WithPrivates(text, form, control)), Is::kNone)
-            << form.name << " " << text;
+        EXPECT_EQ(testing.WhatIs(gbnf, text), Is::kNone) << form.name << " " << text;
     }
 }
 
 TEST(NamedFormats, FollowWhatIsAskedOfCalls) {
   for (const NamedForm& form : NamedForms())
-    for (const ControlTokens& control : Vocabularies(form)) {
-      const CallFormat& row = NamedRow(form.name);
-      const auto must = row.grammar({.tools = kNamedTools, .required = true}, control);
-      const auto one = row.grammar({.tools = kNamedTools, .several = false}, control);
-      const auto choice = row.grammar(
-          {.tools = kNamedTools,
-           .text_grammar = ChoiceGrammar(std::vector<std::string>{"yes", "no"}).value()},
-          control);
-      if (!must || !one || !choice) GTEST_SKIP();  // of control tokens
-      const std::string forced = WithPrivates(must->gbnf, form),
-                        single = WithPrivates(one->gbnf, form),
-                        closed = WithPrivates(choice->gbnf, form);
-      EXPECT_EQ(TakesNamed(forced, WithPrivates(form.Answer(kTwoCalls), form, control)),
-                Is::kAnswer)
-          << form.name;
-      EXPECT_EQ(TakesNamed(forced, ""), Is::kBeginning) << form.name;
-      EXPECT_EQ(TakesNamed(forced, "Hello"), Is::kNone) << form.name;
-      EXPECT_EQ(TakesNamed(single, WithPrivates(form.Answer(kOneCall), form, control)), Is::kAnswer)
-          << form.name;
-      EXPECT_EQ(TakesNamed(single, WithPrivates(form.Answer(kTwoCalls), form, control)), Is::kNone)
-          << form.name;
-      EXPECT_EQ(TakesNamed(closed, WithPrivates(form.Answer(kOneCall), form, control)), Is::kAnswer)
-          << form.name;
-      EXPECT_EQ(TakesNamed(closed, "yes"), Is::kAnswer) << form.name;
-      EXPECT_EQ(TakesNamed(closed, "maybe"), Is::kNone) << form.name;
-    }
+    for (const FormTesting& testing : form.All())
+      ExpectFollowsWhatIsAsked(testing, kNamedTools, form.Answer(kOneCall), form.Answer(kTwoCalls));
 }
 
 // Names that hold what a form writes around names.
@@ -302,24 +162,21 @@ TEST(NamedFormats, ReadOddNamesAsTheGrammarAllowsThem) {
                                    {"ä::0"},     {"```json"}};
   for (const NamedForm& form : NamedForms()) {
     if (form.call.find("\"%n\"") != form.call.npos) continue;  // the name is a JSON text there
-    for (const ControlTokens& control : Vocabularies(form)) {
+    for (const FormTesting& testing : form.All()) {
       NamedForm read = form, written = form;
       for (std::string NamedForm::*const text :
            {&NamedForm::begin, &NamedForm::between, &NamedForm::end, &NamedForm::call}) {
-        read.*text = WithControls(read.*text, form, control);
-        written.*text = WithPrivates(written.*text, form, control);
+        read.*text = testing.ForReader(read.*text);
+        written.*text = testing.ForGrammar(written.*text);
       }
-      const auto grammar = NamedRow(form.name).grammar({.tools = tools}, control);
+      const std::string gbnf = testing.Grammar({.tools = tools}).gbnf;
       for (const Tool& tool : tools) {
-        const std::vector<std::pair<std::string, std::string>> calls = {{tool.name, "{}"},
-                                                                        {tools[0].name, "{}"}};
+        const Calls calls = {{tool.name, "{}"}, {tools[0].name, "{}"}};
         const std::string answer = read.Answer(calls);
         for (const std::size_t piece : {std::size_t{1}, std::size_t{5}, answer.size()})
-          EXPECT_EQ(ReadPieces(form, control, answer, piece, tools), PartsOf(calls))
+          EXPECT_EQ(testing.ReadIn(piece, answer, tools), PartsOf(calls))
               << form.name << " " << tool.name;
-        if (!grammar) continue;  // of control tokens
-        EXPECT_EQ(TakesNamed(WithPrivates(grammar->gbnf, form), written.Answer(calls)), Is::kAnswer)
-            << form.name << " " << tool.name;
+        EXPECT_TRUE(Takes(gbnf, written.Answer(calls))) << form.name << " " << tool.name;
       }
     }
   }
@@ -328,20 +185,20 @@ TEST(NamedFormats, ReadOddNamesAsTheGrammarAllowsThem) {
 // Wherever an answer ends, what has come of a call stays, and text stays as it is.
 TEST(NamedFormats, KeepWhatAnEndLeaves) {
   for (const NamedForm& form : NamedForms())
-    for (const ControlTokens& control : Vocabularies(form)) {
-      const std::string answer = WithControls("Yes. " + form.Answer(kTwoCalls), form, control);
-      std::size_t n_before = 0;
+    for (const FormTesting& testing : form.All()) {
+      const std::string answer = testing.ForReader("Yes. " + form.Answer(kTwoCalls));
+      std::ptrdiff_t n_before = 0;
       for (std::size_t size = 0; size <= answer.size(); ++size) {
         const std::string text = answer.substr(0, size);
-        const NamedParts whole = ReadPieces(form, control, text, size + 1, kNamedTools);
-        EXPECT_EQ(ReadPieces(form, control, text, 1, kNamedTools), whole) << form.name << size;
-        const auto n_names = static_cast<std::size_t>(
-            std::count_if(whole.begin(), whole.end(),
-                          [](const AnswerPart& part) { return part.kind == NamedKind::kName; }));
+        const AnswerParts whole = testing.ReadIn(size + 1, text, kNamedTools);
+        EXPECT_EQ(testing.ReadIn(1, text, kNamedTools), whole) << form.name << size;
+        const auto n_names = std::count_if(whole.begin(), whole.end(), [](const AnswerPart& part) {
+          return part.kind == NamedKind::kName;
+        });
         EXPECT_GE(n_names, n_before) << form.name << " " << size;
         n_before = n_names;
         if (n_names == 0)
-          EXPECT_EQ(whole, PartsOf({}, text)) << form.name << " " << size;
+          EXPECT_EQ(whole, TextOf(text)) << form.name << " " << size;
         else
           EXPECT_EQ(whole[0].text, "Yes.") << form.name << " " << size;
         const bool text_behind =
@@ -350,7 +207,7 @@ TEST(NamedFormats, KeepWhatAnEndLeaves) {
             });
         EXPECT_FALSE(text_behind) << form.name << " " << size;
       }
-      EXPECT_EQ(n_before, 2u);
+      EXPECT_EQ(n_before, 2);
     }
 }
 
@@ -371,58 +228,51 @@ TEST(NamedFormats, TakeWhatIsNoCallForText) {
         "[TOOL_CALLS]a\nlist[ARGS]{}", "[TOOL_CALLS] [{\"name\": \"now\"}]"}},
       {"mistral-list", {"[TOOL_CALLS]now[ARGS]{}", "[TOOL_CALLS] [1]"}}};
   for (const NamedForm& form : NamedForms())
-    for (const ControlTokens& control : Vocabularies(form)) {
-      const auto found = texts.find(form.name);
-      if (found == texts.end()) continue;
-      for (const std::string& text : found->second)
-        EXPECT_EQ(ReadNamed(form, control, text), PartsOf({}, WithControls(text, form, control)))
-            << form.name << " " << text;
-    }
+    for (const FormTesting& testing : form.All())
+      if (const auto found = texts.find(form.name); found != texts.end())
+        for (const std::string& text : found->second)
+          EXPECT_EQ(testing.Read(text, kNamedTools), TextOf(testing.ForReader(text)))
+              << form.name << " " << text;
 }
 
 TEST(NamedFormats, BeginAgainBehindWhatIsNoCall) {
   for (const NamedForm& form : NamedForms()) {
     if (form.name.starts_with("mistral")) continue;
-    for (const ControlTokens& control : Vocabularies(form)) {
-      const std::string mark = form.marks[0];
-      EXPECT_EQ(ReadNamed(form, control, mark + " no. " + form.Answer(kTwoCalls)),
-                PartsOf(kTwoCalls, WithControls(mark, form, control) + " no."))
+    for (const FormTesting& testing : form.All())
+      EXPECT_EQ(testing.Read(form.marks[0] + " no. " + form.Answer(kTwoCalls), kNamedTools),
+                PartsOf(kTwoCalls, testing.ForReader(form.marks[0]) + " no."))
           << form.name;
-    }
   }
 }
 
 TEST(NamedFormats, AllowForWhiteSpaceAndForNamesThatAreNoTools) {
-  EXPECT_EQ(ReadNamed(NamedForms()[0], {},
-                      "<｜tool▁calls▁begin｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜> odd "
-                      "\n```json\n\n{\n}\n```\n<｜tool▁call▁end｜>\n<｜tool▁calls▁end｜>\n"),
+  EXPECT_EQ(NamedForms()[0].All()[0].Read(
+                "<｜tool▁calls▁begin｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜> odd "
+                "\n```json\n\n{\n}\n```\n<｜tool▁call▁end｜>\n<｜tool▁calls▁end｜>\n",
+                kNamedTools),
             PartsOf({{"odd", "{\n}"}}));
-  EXPECT_EQ(ReadNamed(NamedForms()[2], {},
-                      "<|tool_calls_section_begin|><|tool_call_begin|>call_7 "
-                      "<|tool_call_argument_begin|> {}<|tool_call_end|><|tool_calls_section_end|>"),
+  EXPECT_EQ(NamedForms()[2].All()[0].Read(
+                "<|tool_calls_section_begin|><|tool_call_begin|>call_7 "
+                "<|tool_call_argument_begin|> {}<|tool_call_end|><|tool_calls_section_end|>",
+                kNamedTools),
             PartsOf({{"call_7", "{}"}}));
-  EXPECT_EQ(ReadNamed(NamedForms()[3], {}, "[TOOL_CALLS]\nnow [ARGS] {\"a\": [{}]}"),
+  EXPECT_EQ(NamedForms()[3].All()[0].Read("[TOOL_CALLS]\nnow [ARGS] {\"a\": [{}]}", kNamedTools),
             PartsOf({{"now", R"({"a": [{}]})"}}));
 }
 
 // Otherwise a model that begins its texts so could only call.
 TEST(NamedFormats, LetCommandModelsWriteTheirMarksOfTexts) {
-  const NamedForm form = {
-      "command-r", {"<|START_ACTION|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"}, "", "", "", ""};
-  const ControlTokens control = Vocabularies(form)[1];
-  const CallFormat& row = NamedRow("command-r");
-  const auto free = row.grammar({.tools = kNamedTools}, control);
-  const auto choice =
-      row.grammar({.tools = kNamedTools,
-                   .text_grammar = ChoiceGrammar(std::vector<std::string>{"yes", "no"}).value()},
-                  control);
-  if (!free || !choice) GTEST_SKIP();  // of control tokens
-  for (const std::string& text : {std::string("yes"), Private(1) + "yes" + Private(2)}) {
-    EXPECT_EQ(TakesNamed(WithPrivates(free->gbnf, form), text), Is::kAnswer) << text;
-    EXPECT_EQ(TakesNamed(WithPrivates(choice->gbnf, form), text), Is::kAnswer) << text;
+  const FormTesting form = FormTesting::All(
+      "command-r", {"<|START_ACTION|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"})[1];
+  const std::string choice = ChoiceGrammar(std::vector<std::string>{"yes", "no"}).value(),
+                    free = form.Grammar({.tools = kNamedTools}).gbnf,
+                    closed = form.Grammar({.tools = kNamedTools, .text_grammar = choice}).gbnf;
+  for (const char* const text : {"yes", "<|START_RESPONSE|>yes<|END_RESPONSE|>"}) {
+    EXPECT_TRUE(form.Takes(free, text)) << text;
+    EXPECT_TRUE(form.Takes(closed, text)) << text;
   }
-  EXPECT_EQ(TakesNamed(WithPrivates(free->gbnf, form), "a" + Private(1)), Is::kNone);
-  EXPECT_EQ(TakesNamed(WithPrivates(free->gbnf, form), Private(0) + "[{"), Is::kBeginning);
+  EXPECT_EQ(form.WhatIs(free, "a<|START_RESPONSE|>"), Is::kNone);
+  EXPECT_EQ(form.WhatIs(free, "<|START_ACTION|>[{"), Is::kBeginning);
 }
 
 TEST(NamedFormats, ReadListsOfOneCallWithoutBrackets) {
@@ -431,7 +281,7 @@ TEST(NamedFormats, ReadListsOfOneCallWithoutBrackets) {
       {"granite", R"(<|tool_call|>{"name": "now", "arguments": {}})"},
       {"command-r", R"(<|START_ACTION|>{"tool_name": "now", "parameters": {}}<|END_ACTION|>)"}};
   for (const auto& [name, answer] : answers)
-    EXPECT_EQ(ReadNamed({name, {}, "", "", "", ""}, {}, answer + " So."),
+    EXPECT_EQ(FormTesting(name, {}, {}).Read(answer + " So.", kNamedTools),
               PartsOf({{"now", "{}"}}, "", " So."))
         << name;
 }
@@ -443,7 +293,7 @@ TEST(NamedFormats, AreReadInTimeThatGrowsWithTheAnswer) {
     for (const std::string& text : {marks, deep, form.marks[0] + std::string(100000, ' '),
                                     form.marks[0] + std::string(100000, 'a'),
                                     form.Answer(kOneCall) + std::string(100000, '\n')})
-      ReadPieces(form, {}, text, 7, kNamedTools);
+      form.All()[0].ReadIn(7, text, kNamedTools);
   }
 }
 
@@ -490,11 +340,11 @@ TEST(TextUntil, KnowsMarksOfAnyCharacters) {
   const std::string gbnf = "root ::= t-0\n" + TextUntil("t", mark, "\"!\"", true);
   for (const char* const text :
        {"", "x", "｜", "｜a｜", "｜a｜a｜", "ａ▁｜a｜｜｜", "￼｝", "｜a｜｜a｜▁"})
-    EXPECT_EQ(TakesNamed(gbnf, text), Is::kAnswer) << text;
+    EXPECT_TRUE(Takes(gbnf, text)) << text;
   for (const std::string before : {"", "x", "｜", "｜a｜", "｜a｜｜a", "｜a｜a"}) {
-    EXPECT_EQ(TakesNamed(gbnf, before + mark), Is::kBeginning) << before;
-    EXPECT_EQ(TakesNamed(gbnf, before + mark + "!"), Is::kAnswer) << before;
-    EXPECT_EQ(TakesNamed(gbnf, before + mark + "x"), Is::kNone) << before;
+    EXPECT_EQ(WhatIs(gbnf, before + mark), Is::kBeginning) << before;
+    EXPECT_TRUE(Takes(gbnf, before + mark + "!")) << before;
+    EXPECT_EQ(WhatIs(gbnf, before + mark + "x"), Is::kNone) << before;
   }
 }
 

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls as a Python list: what the grammars allow, the readers take out as it was meant.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "base/control_text.h"
 #include "calls/form_testing.h"
-#include "foretoken/structured_output.h"
 #include "grammar/schema/json_tree.h"
 
 namespace foretoken::calls::python_format {
 namespace {
-
-using enum AnswerPart::Kind;
-using PythonParts = FormTesting::Parts;
 
 const std::vector<Tool> kPythonTools = {
     {"weather",
@@ -37,14 +26,13 @@ const std::vector<FormTesting>& LlamaPython() {
 std::string InLfm2(const std::string& list) {
   return "<|tool_call_start|>" + list + "<|tool_call_end|>";
 }
-
-PythonParts PythonCall(const std::string& name, const std::string& arguments) {
-  return {{kName, name}, {kArguments, arguments}};
+std::string In(const FormTesting& form, const std::string& list) {
+  return form.row().name == "lfm2" ? InLfm2(list) : list;
 }
 
 // The arguments that lfm2 reads from a call of weather with these.
 std::string Arguments(const std::string& written) {
-  const PythonParts parts = Lfm2()[0].Read(InLfm2("[weather(" + written + ")]"), kPythonTools);
+  const AnswerParts parts = Lfm2()[0].Read(InLfm2("[weather(" + written + ")]"), kPythonTools);
   EXPECT_EQ(parts.size(), 2u) << written;
   if (parts.size() != 2) return {};
   EXPECT_TRUE(grammar::JsonTree::Parse(parts[1].text)) << parts[1].text;
@@ -96,7 +84,7 @@ TEST(PythonFormat, ReadsWhatModelsWriteBesidePython) {
 }
 
 TEST(PythonFormat, ReadsCallsBetweenMarks) {
-  const PythonParts call = PythonCall("weather", R"({"city": "Rome"})");
+  const AnswerParts call = PartsOf({{"weather", R"({"city": "Rome"})"}});
   for (const FormTesting& form : Lfm2()) {
     for (const char* const list :
          {"[weather(city=\"Rome\")]", "weather(city='Rome')",
@@ -104,24 +92,19 @@ TEST(PythonFormat, ReadsCallsBetweenMarks) {
           "\n  city='Rome',\n) ] ",
           "[{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}]"})
       EXPECT_EQ(form.Read(InLfm2(list), kPythonTools), call) << list;
-    const PythonParts two = {{kText, "I look."},
-                             {kName, "weather"},
-                             {kArguments, R"({"city": "Rome"})"},
-                             {kName, "now"},
-                             {kArguments, "{}"}};
+    const AnswerParts two = PartsOf({{"weather", R"({"city": "Rome"})"}, {"now", "{}"}}, "I look.");
     EXPECT_EQ(form.Read("I look.\n" + InLfm2("[weather(city='Rome'), now()]") + "\n", kPythonTools),
               two);
     EXPECT_EQ(
         form.Read("I look." + InLfm2("[weather(city='Rome')]") + InLfm2("[now()]"), kPythonTools),
         two);
     EXPECT_EQ(form.Read(InLfm2("[other.f(x=1)]"), kPythonTools),
-              PythonCall("other.f", R"({"x": 1})"));
+              PartsOf({{"other.f", R"({"x": 1})"}}));
   }
 }
 
 TEST(PythonFormat, ReadsAnAnswerThatIsAList) {
-  const PythonParts two = {
-      {kName, "weather"}, {kArguments, R"({"city": "Rome"})"}, {kName, "now"}, {kArguments, "{}"}};
+  const AnswerParts two = PartsOf({{"weather", R"({"city": "Rome"})"}, {"now", "{}"}});
   for (const FormTesting& form : LlamaPython()) {
     for (const char* const answer :
          {"[weather(city=\"Rome\"), now()]", " [ weather('Rome'),now()]\n",
@@ -131,42 +114,37 @@ TEST(PythonFormat, ReadsAnAnswerThatIsAList) {
     for (const std::string text :
          {"Hello.", "[1] says so (now)", "[other(x=1)]", "[]", "[weather]", "[weather (x)]", "[",
           "a [now()]", "", " ", "[\"now\"()]", "[now)"})
-      EXPECT_EQ(form.Read(text, kPythonTools),
-                text.empty() ? PythonParts{} : (PythonParts{{kText, text}}));
-    EXPECT_EQ(form.Read("[now()] Done.", kPythonTools),
-              (PythonParts{{kName, "now"}, {kArguments, "{}"}, {kText, " Done."}}));
+      EXPECT_EQ(form.Read(text, kPythonTools), TextOf(text));
+    EXPECT_EQ(form.Read("[now()] Done.", kPythonTools), PartsOf({{"now", "{}"}}, "", " Done."));
   }
 }
 
 TEST(PythonFormat, LosesNothingOfText) {
   for (const FormTesting& form : Lfm2())
     for (const std::string text : {"<|tool_call_sta", "a < b", "[weather(city='Rome')]"})
-      EXPECT_EQ(form.Read(text, kPythonTools), (PythonParts{{kText, text}}));
+      EXPECT_EQ(form.Read(text, kPythonTools), TextOf(text));
   EXPECT_EQ(Lfm2()[0].Read("a <|tool_call_start|>[we ather()] b", kPythonTools),
-            (PythonParts{{kText, "a <|tool_call_start|>[we ather()] b"}}));
+            TextOf("a <|tool_call_start|>[we ather()] b"));
   EXPECT_EQ(Lfm2()[0].Read("<|tool_call_start|>{\"x\": 1} b", kPythonTools),
-            (PythonParts{{kText, "<|tool_call_start|>{\"x\": 1} b"}}));
+            TextOf("<|tool_call_start|>{\"x\": 1} b"));
   EXPECT_EQ(Lfm2()[0].Read("<|tool_call_start|>[f(a=[1, 'x", kPythonTools),
-            PythonCall("f", "{\"a\": [1, \"x"));
+            PartsOf({{"f", "{\"a\": [1, \"x"}}));
 }
 
 TEST(PythonFormat, EndsACallWhereAControlTokenComes) {
-  PythonParts parts = PythonCall("f", "{\"a\": \"x");
-  EXPECT_EQ(Lfm2()[1].Read("<|tool_call_start|>[f(a='x<|tool_call_end|>", kPythonTools), parts);
-  parts.push_back({kText, ControlText("<|x|>") + " y"});
-  EXPECT_EQ(Lfm2()[0].Read("<|tool_call_start|>[f(a='x" + ControlText("<|x|>") + " y", {}), parts);
+  const Calls call = {{"f", "{\"a\": \"x"}};
+  EXPECT_EQ(Lfm2()[1].Read("<|tool_call_start|>[f(a='x<|tool_call_end|>", kPythonTools),
+            PartsOf(call));
+  EXPECT_EQ(Lfm2()[0].Read("<|tool_call_start|>[f(a='x" + ControlText("<|x|>") + " y", {}),
+            PartsOf(call, "", ControlText("<|x|>") + " y"));
 }
 
 TEST(PythonFormat, ReadsDeepNestingWithoutRecursion) {
   constexpr std::size_t kDepth = 200'000;
-  const auto reader = Lfm2()[0].row().reader(kPythonTools, ControlTokens{});
-  PythonParts parts;
-  reader->Read("<|tool_call_start|>[f(a=" + std::string(kDepth, '[') + std::string(kDepth, ']') +
-                   ")]<|tool_call_end|>",
-               parts);
-  reader->End(parts);
-  EXPECT_EQ(parts, PythonCall("f", "{\"a\": " + std::string(kDepth, '[') +
-                                       std::string(kDepth, ']') + "}"));
+  const std::string nested = std::string(kDepth, '[') + std::string(kDepth, ']');
+  const std::string call = InLfm2("[f(a=" + nested + ")]");
+  EXPECT_EQ(Lfm2()[0].ReadIn(call.size(), call, kPythonTools),
+            PartsOf({{"f", "{\"a\": " + nested + "}"}}));
 }
 
 // Calls as the grammar has them, with what they mean.
@@ -182,23 +160,21 @@ TEST(PythonFormat, AllowsWhatItReads) {
   for (const auto* const forms : {&Lfm2(), &LlamaPython()})
     for (const FormTesting& form : *forms) {
       const bool marked = form.row().name == "lfm2";
-      const auto in = [&](const std::string& list) { return marked ? InLfm2(list) : list; };
       const std::string gbnf = form.Grammar({.tools = kPythonTools}).gbnf;
       for (const auto& [written, meant] : kWrittenArguments) {
-        const std::string answer = in("[weather(" + written + "), now()]");
+        const std::string answer = In(form, "[weather(" + written + "), now()]");
         EXPECT_TRUE(form.Takes(gbnf, answer)) << answer;
-        PythonParts parts = PythonCall("weather", meant);
-        parts.push_back({kName, "now"}), parts.push_back({kArguments, "{}"});
-        EXPECT_EQ(form.Read(answer, kPythonTools), parts);
+        EXPECT_EQ(form.Read(answer, kPythonTools), PartsOf({{"weather", meant}, {"now", "{}"}}));
       }
       for (const char* const written :
            {"", "days=2", "days=2, city=\"a\"", "city='a'", "city=\"a\", days=2.5",
             "city=\"a\", exact=true", "city=\"a\", other=1", "city=\"\\/\"", "city=\"\\ud83d\"",
             "city=\"a\nb\"", "city=\"a\", tags=(\"b\")", "city=\"a\",", "city=1"})
-        EXPECT_FALSE(form.Takes(gbnf, in("[weather(" + std::string(written) + ")]"))) << written;
-      EXPECT_TRUE(form.Takes(gbnf, in("[now(a=1, b=[{\"c\": \"d\"}, None, True])]")));
-      EXPECT_FALSE(form.Takes(gbnf, in("[other()]")) && marked);
-      EXPECT_FALSE(form.Takes(gbnf, in("[]")) && marked);
+        EXPECT_FALSE(form.Takes(gbnf, In(form, "[weather(" + std::string(written) + ")]")))
+            << written;
+      EXPECT_TRUE(form.Takes(gbnf, In(form, "[now(a=1, b=[{\"c\": \"d\"}, None, True])]")));
+      EXPECT_FALSE(form.Takes(gbnf, In(form, "[other()]")) && marked);
+      EXPECT_FALSE(form.Takes(gbnf, In(form, "[]")) && marked);
       EXPECT_TRUE(form.Takes(gbnf, "Hello [there] <"));
     }
 }
@@ -211,8 +187,7 @@ TEST(PythonFormat, LeavesOtherTextFree) {
                                    "[weathe(1)]", "[1]", "a[now()]", "\n[weather]", "[\xC3\xA9",
                                    "[\"now\"()]", "<|python_star", "<x", "[w[now()]"}) {
       EXPECT_TRUE(form.Takes(gbnf, text)) << text;
-      EXPECT_EQ(form.Read(text, kPythonTools),
-                text.empty() ? PythonParts{} : (PythonParts{{kText, text}}));
+      EXPECT_EQ(form.Read(text, kPythonTools), TextOf(text));
     }
     for (const std::string text :
          {"[now(", "[ now(x", " \n[now(]", "<|python_start|>[now(", "[now()] Done.", "[weather()]"})
@@ -224,23 +199,9 @@ TEST(PythonFormat, LeavesOtherTextFree) {
 }
 
 TEST(PythonFormat, FollowsWhatIsAskedOfCalls) {
-  const std::string choice = ChoiceGrammar(std::vector<std::string>{"yes", "[no]"}).value();
   for (const auto* const forms : {&Lfm2(), &LlamaPython()})
-    for (const FormTesting& form : *forms) {
-      const bool marked = form.row().name == "lfm2";
-      const auto in = [&](const std::string& list) { return marked ? InLfm2(list) : list; };
-      const std::string must = form.Grammar({.tools = kPythonTools, .required = true}).gbnf,
-                        one = form.Grammar({.tools = kPythonTools, .several = false}).gbnf,
-                        closed = form.Grammar({.tools = kPythonTools, .text_grammar = choice}).gbnf;
-      EXPECT_TRUE(form.Takes(must, in("[now(), now()]")));
-      EXPECT_FALSE(form.Takes(must, ""));
-      EXPECT_FALSE(form.Takes(must, "Hello"));
-      EXPECT_TRUE(form.Takes(one, in("[now()]")));
-      EXPECT_FALSE(form.Takes(one, in("[now(), now()]")));
-      EXPECT_TRUE(form.Takes(closed, in("[now()]")));
-      EXPECT_TRUE(form.Takes(closed, "[no]"));
-      EXPECT_FALSE(form.Takes(closed, "maybe"));
-    }
+    for (const FormTesting& form : *forms)
+      ExpectFollowsWhatIsAsked(form, kPythonTools, In(form, "[now()]"), In(form, "[now(), now()]"));
 }
 
 TEST(PythonFormat, WritesOddNamesInQuotes) {
@@ -252,14 +213,11 @@ TEST(PythonFormat, WritesOddNamesInQuotes) {
     for (const FormTesting& form : *forms) {
       const std::string list =
           "[\"a b\"(\"x=y\"=1, \"\\n\"=None), \"n(\\\"\"(), \xC3\xA9-1.x(2d=True)]";
-      const std::string answer = form.row().name == "lfm2" ? InLfm2(list) : list;
+      const std::string answer = In(form, list);
       EXPECT_TRUE(form.Takes(form.Grammar({.tools = tools, .required = true}).gbnf, answer));
-      EXPECT_EQ(form.Read(answer, tools), (PythonParts{{kName, "a b"},
-                                                       {kArguments, R"({"x=y": 1, "\n": null})"},
-                                                       {kName, "n(\""},
-                                                       {kArguments, "{}"},
-                                                       {kName, "\xC3\xA9-1.x"},
-                                                       {kArguments, R"({"2d": true})"}}));
+      EXPECT_EQ(form.Read(answer, tools), PartsOf({{"a b", R"({"x=y": 1, "\n": null})"},
+                                                   {"n(\"", "{}"},
+                                                   {"\xC3\xA9-1.x", R"({"2d": true})"}}));
     }
 }
 

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms with a tag for each argument: what their readers and grammars make of one call.
-#include <gtest/gtest.h>
-
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "base/control_text.h"
-#include "calls/answer_grammar.h"
-#include "calls/call_format.h"
-#include "grammar/grammar_program.h"
-#include "grammar/grammar_states.h"
+#include "calls/form_testing.h"
 
 namespace foretoken::calls {
 namespace {
-
-using TagKind = AnswerPart::Kind;
-using TagParts = std::vector<AnswerPart>;
 
 const std::vector<Tool> kTagTools = {
     {"weather",
@@ -29,6 +16,17 @@ struct Written {
   std::string form, weather, now;    // without marks around them
   std::string open, between, close;  // around calls and between two
   std::vector<std::string> tokens;   // that may be control tokens
+
+  std::string Weather(const std::string& city) const {
+    return Replaced(Replaced(Replaced(weather, "DAYS", "3"), "MORE", R"({"a": ["\"}"]})"), "CITY",
+                    city);
+  }
+  std::string Two(const std::string& city) const {
+    return "So.\n" + open + Weather(city) + between + now + close;
+  }
+  // Without control tokens, and with all.
+  FormTesting Plain() const { return FormTesting::All(form, tokens)[0]; }
+  FormTesting Control() const { return FormTesting::All(form, tokens)[1]; }
 };
 
 const std::vector<Written> kWritten = {
@@ -84,67 +82,7 @@ const std::vector<Written> kWritten = {
      "\n</｜DSML｜function_calls>",
      {"｜DSML｜"}}};
 
-const CallFormat& TagForm(std::string_view name) {
-  for (const CallFormat* const row : CallFormats())
-    if (row->name == name) return *row;
-  throw std::invalid_argument(std::string(name));
-}
-
-std::string Replaced(std::string text, const std::string& what, const std::string& by) {
-  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-  return text;
-}
-
-std::string WithControls(std::string text, const Written& form) {
-  for (const std::string& token : form.tokens) text = Replaced(text, token, ControlText(token));
-  return text;
-}
-
-ControlTokens ControlsOf(const Written& form) {
-  ControlTokens control;
-  for (std::size_t i = 0; i < form.tokens.size(); ++i)
-    control.Add(form.tokens[i], static_cast<std::int32_t>(100 + i));
-  return control;
-}
-
-TagParts ReadTags(const CallFormat& form, const ControlTokens& control, std::string_view answer) {
-  std::optional<TagParts> first;
-  for (std::size_t piece = 1; piece <= answer.size(); piece = piece < 12 ? piece + 1 : piece * 2) {
-    const auto reader = form.reader(kTagTools, control);
-    TagParts all;
-    for (std::size_t i = 0; i < answer.size(); i += piece) {
-      TagParts parts;
-      reader->Read(answer.substr(i, piece), parts);
-      for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
-    }
-    TagParts parts;
-    reader->End(parts);
-    for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
-    if (!first) first = all;
-    EXPECT_EQ(all, *first) << form.name << piece;
-  }
-  return first.value_or(TagParts());
-}
-
-bool TakesTags(const std::string& gbnf, std::string_view text) {
-  auto program = grammar::CompileGbnf(gbnf);
-  EXPECT_TRUE(program) << program.error().message << "\n" << gbnf;
-  if (!program) return false;
-  grammar::GrammarStates states(*std::move(program));
-  auto state = states.Start();
-  for (const char c : text) {
-    if (state == grammar::GrammarStates::kOver) return false;
-    state = states.Next(state, static_cast<std::uint8_t>(c));
-  }
-  return state != grammar::GrammarStates::kOver && states.CanEnd(state);
-}
-
-std::string WeatherOf(const Written& form, const std::string& city) {
-  return Replaced(Replaced(Replaced(form.weather, "DAYS", "3"), "MORE", R"({"a": ["\"}"]})"),
-                  "CITY", city);
-}
-
+// Texts, and what they are in JSON.
 const std::vector<std::pair<std::string, std::string>> kTexts = {
     {"Rome", "Rome"},
     {"", ""},
@@ -156,91 +94,71 @@ const std::vector<std::pair<std::string, std::string>> kTexts = {
 TEST(TaggedForms, GiveBackTheCallsThatTheyWrite) {
   for (const Written& form : kWritten)
     for (const auto& [city, json] : kTexts) {
-      const std::string answer =
-          "So.\n" + form.open + WeatherOf(form, city) + form.between + form.now + form.close;
-      const TagParts read = {{TagKind::kText, "So."},
-                             {TagKind::kName, "weather"},
-                             {TagKind::kArguments,
-                              "{\"city\": \"" + json + R"(", "days": 3, "more": {"a": ["\"}"]}})"},
-                             {TagKind::kName, "now"},
-                             {TagKind::kArguments, "{}"}};
-      EXPECT_EQ(ReadTags(TagForm(form.form), {}, answer), read) << answer;
-      if (form.form != "deepseek-v3.2" || city.find("DSML") == city.npos) {
-        EXPECT_EQ(ReadTags(TagForm(form.form), ControlsOf(form), WithControls(answer, form)), read)
-            << answer;
-      }
+      const AnswerParts read =
+          PartsOf({{"weather", "{\"city\": \"" + json + R"(", "days": 3, "more": {"a": ["\"}"]}})"},
+                   {"now", "{}"}},
+                  "So.");
+      const std::string answer = form.Control().ForReader(form.Two("CITY"));
+      EXPECT_EQ(form.Plain().Read(form.Two(city), kTagTools), read) << city;
+      EXPECT_EQ(form.Control().ReadRaw(Replaced(answer, "CITY", city), kTagTools), read) << city;
     }
 }
 
 TEST(TaggedForms, TakeATagWithinATextOfJsonForText) {
-  for (const char* const form : {"seed-oss", "qwen-coder"}) {
-    const std::string open = form == std::string("seed-oss") ? "<seed:tool_call>" : "<tool_call>";
-    EXPECT_EQ(ReadTags(TagForm(form), {},
-                       open + "<function=weather><parameter=more>{\"a\": \"</parameter> \\\" "
-                              "</parameter>\"}</parameter></function>"),
-              (TagParts{{TagKind::kName, "weather"},
-                        {TagKind::kArguments,
-                         "{\"more\": {\"a\": \"</parameter> \\\" </parameter>\"}}"}}));
+  for (const std::string form : {"seed-oss", "qwen-coder"}) {
+    const std::string open = form == "seed-oss" ? "<seed:tool_call>" : "<tool_call>";
+    EXPECT_EQ(FormTesting(form, {}, {})
+                  .Read(open + "<function=weather><parameter=more>{\"a\": \"</parameter> \\\" "
+                               "</parameter>\"}</parameter></function>",
+                        kTagTools),
+              PartsOf({{"weather", "{\"more\": {\"a\": \"</parameter> \\\" </parameter>\"}}"}}));
   }
 }
 
 TEST(TaggedForms, HoldAnswersToTheirGrammars) {
   for (const Written& form : kWritten) {
-    const std::string gbnf = TagForm(form.form).grammar({.tools = kTagTools}, {}).value().gbnf;
-    const std::string forced =
-        TagForm(form.form).grammar({.tools = kTagTools, .required = true}, {}).value().gbnf;
-    const std::string one =
-        TagForm(form.form).grammar({.tools = kTagTools, .several = false}, {}).value().gbnf;
-    const std::string now = form.open + form.now + form.close;
+    SCOPED_TRACE(form.form);
+    const std::string gbnf = form.Plain().Grammar({.tools = kTagTools}).gbnf,
+                      forced = form.Plain().Grammar({.tools = kTagTools, .required = true}).gbnf,
+                      one = form.Plain().Grammar({.tools = kTagTools, .several = false}).gbnf,
+                      now = form.open + form.now + form.close,
+                      twice = form.open + form.now + form.between + form.now + form.close;
     // A mark beyond ASCII cannot be kept out of a text yet.
     if (form.form != "deepseek-v3.2") {
-      for (const auto& [city, json] : kTexts)
-        EXPECT_TRUE(TakesTags(gbnf, "So.\n" + form.open + WeatherOf(form, city) + form.between +
-                                        form.now + form.close))
-            << form.form << city;
-      EXPECT_FALSE(
-          TakesTags(gbnf, form.open + Replaced(WeatherOf(form, "a"), "3", "few") + form.close));
-      EXPECT_FALSE(TakesTags(gbnf, form.open + Replaced(form.now, "now", "other") + form.close));
-      EXPECT_FALSE(TakesTags(gbnf, form.open + Replaced(form.now, "now", "weather") + form.close));
+      for (const auto& [city, json] : kTexts) EXPECT_TRUE(Takes(gbnf, form.Two(city))) << city;
+      const std::string weather = form.open + form.Weather("a") + form.close;
+      for (const std::string& text : {Replaced(weather, "3", "few"), Replaced(now, "now", "other"),
+                                      Replaced(now, "now", "weather")})
+        EXPECT_FALSE(Takes(gbnf, text)) << text;
+      EXPECT_FALSE(Takes(one, twice));
     }
-    EXPECT_TRUE(TakesTags(forced, now)) << form.form;
-    EXPECT_FALSE(TakesTags(forced, "So.")) << form.form;
-    EXPECT_TRUE(TakesTags(one, now)) << form.form;
-    EXPECT_FALSE(TakesTags(one, form.open + form.now + form.between + form.now + form.close) &&
-                 form.form != "deepseek-v3.2")
-        << form.form;
+    EXPECT_TRUE(Takes(forced, now));
+    EXPECT_FALSE(Takes(forced, "So."));
+    EXPECT_TRUE(Takes(one, now));
   }
 }
 
 TEST(TaggedForms, WriteControlTokensIntoTheirGrammars) {
   for (const Written& form : kWritten) {
-    const ControlTokens control = ControlsOf(form);
-    const auto grammar = TagForm(form.form).grammar({.tools = kTagTools}, control);
-    if (!grammar) GTEST_SKIP() << "grammars know no control tokens";
-    std::string gbnf = grammar->gbnf;
-    for (std::size_t i = 0; i < form.tokens.size(); ++i)
-      gbnf = Replaced(gbnf, "<[" + std::to_string(100 + i) + "]>", Quoted(form.tokens[i]));
+    const std::string gbnf = form.Control().Grammar({.tools = kTagTools}).gbnf,
+                      answer = form.Control().ForGrammar(form.Two("CITY"));
     for (const auto& [city, json] : kTexts)
-      EXPECT_TRUE(TakesTags(
-          gbnf, "So.\n" + form.open + WeatherOf(form, city) + form.between + form.now + form.close))
-          << form.form << city;
+      EXPECT_TRUE(Takes(gbnf, Replaced(answer, "CITY", city))) << form.form << city;
   }
 }
 
 TEST(TaggedForms, LeaveWhatIsNoCall) {
   for (const Written& form : kWritten)
     for (const char* const rest : {"", "{\"name\": \"now\"}", "<b>", "\n\n<", "<tool_call>"})
-      EXPECT_EQ(ReadTags(TagForm(form.form), {}, "a " + form.open + rest),
-                (TagParts{{TagKind::kText, "a " + form.open + rest}}))
-          << form.form << rest;
+      EXPECT_EQ(form.Plain().Read("a " + form.open + rest, kTagTools),
+                TextOf("a " + form.open + rest));
 }
 
 TEST(TaggedForms, AreKnownByTheProbe) {
   for (const Written& form : kWritten) {
-    const std::string call =
-        "<|user|>hi " + form.open + Replaced(form.now, "now", std::string(kProbeTool)) + form.close;
-    ASSERT_NE(FormatOf(call), nullptr);
-    EXPECT_EQ(FormatOf(call)->name, form.form);
+    const std::string call = "<|user|>hi " + form.open + Replaced(form.now, "now", kProbeTool);
+    ASSERT_NE(FormatOf(call + form.close), nullptr);
+    EXPECT_EQ(FormatOf(call + form.close)->name, form.form);
   }
   EXPECT_EQ(FormatOf("<tool_call>{\"name\": \"probe_tool\"}</tool_call>")->name, "hermes");
 }

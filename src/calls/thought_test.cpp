@@ -1,58 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/thought.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
 #include <tuple>
-#include <vector>
 
-#include "base/control_text.h"
-#include "grammar/grammar_program.h"
-#include "grammar/grammar_states.h"
+#include "calls/form_testing.h"
 
 namespace foretoken::calls {
 namespace {
+
+using enum AnswerPart::Kind;
 
 struct Thinker {
   bool begun = false, calls = false;
 };
 
-std::vector<AnswerPart> Thoughts(const Thinker& thinker, std::string_view answer) {
+AnswerParts Thoughts(const Thinker& thinker, std::string_view answer) {
   static const std::vector<Tool> tools = {{"now"}};
-  std::vector<AnswerPart> whole;
-  for (std::size_t piece = answer.size() + 1; piece > 0; --piece) {
-    AnswerReader reader({.thoughts = &kThoughtMarks.front(), .begun = thinker.begun}, {},
-                        thinker.calls ? CallFormats().front()->reader(tools, {}) : nullptr);
-    std::vector<AnswerPart> all;
-    for (std::size_t i = 0; i < answer.size(); i += piece) {
-      std::vector<AnswerPart> parts;
-      reader.Read(answer.substr(i, piece), parts);
-      for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
-    }
-    std::vector<AnswerPart> parts;
-    reader.End(parts);
-    for (const AnswerPart& part : parts) Add(all, part.kind, part.text);
-    if (piece > answer.size()) whole = all;
-    EXPECT_EQ(all, whole) << piece;
-  }
-  return whole;
+  const AnswerForm form = {.thoughts = &kThoughtMarks.front(), .begun = thinker.begun};
+  return ReadText(
+      [&] {
+        return std::make_unique<AnswerReader>(
+            form, ControlTokens{},
+            thinker.calls ? CallFormats().front()->reader(tools, {}) : nullptr);
+      },
+      answer);
 }
-
-using enum AnswerPart::Kind;
-using AnswerParts = std::vector<AnswerPart>;
 
 TEST(AnswerReader, DividesThoughtsFromAnswers) {
   EXPECT_EQ(Thoughts({}, "<think>\nHm, <b>?\n</think>\n\nYes."),
             (AnswerParts{{kThought, "Hm, <b>?"}, {kText, "Yes."}}));
-  EXPECT_EQ(Thoughts({}, " <think></think> Yes."), (AnswerParts{{kText, "Yes."}}));
+  EXPECT_EQ(Thoughts({}, " <think></think> Yes."), TextOf("Yes."));
   EXPECT_EQ(Thoughts({.begun = true}, "Hm.</think>Yes."),
             (AnswerParts{{kThought, "Hm."}, {kText, "Yes."}}));
 }
 
 TEST(AnswerReader, LeavesOtherAnswersAsTheyAre) {
   for (const char* const text : {" a\n", "<thin", "\n<", "So <think>no</think>", "  "})
-    EXPECT_EQ(Thoughts({}, text), (AnswerParts{{kText, text}})) << text;
+    EXPECT_EQ(Thoughts({}, text), TextOf(text)) << text;
   EXPECT_EQ(Thoughts({}, ""), AnswerParts());
 }
 
@@ -75,16 +59,12 @@ TEST(AnswerReader, TellsControlTokensFromText) {
   const ThoughtMarks& marks = ThoughtMarksOf("{% if x %}[THINK]{{ t }}[/THINK]{% endif %}");
   const std::string answer = ControlText("[THINK]") + "Is [/THINK] it?" + ControlText("[/THINK]") +
                              "a" + ControlText("[X]") + "b";
-  for (const bool keeps : {false, true})
-    for (std::size_t piece = 1; piece <= answer.size(); ++piece) {
-      AnswerReader reader({.thoughts = &marks, .keeps_control = keeps}, control, nullptr);
-      AnswerParts parts;
-      for (std::size_t i = 0; i < answer.size(); i += piece)
-        reader.Read(std::string_view(answer).substr(i, piece), parts);
-      reader.End(parts);
-      EXPECT_EQ(parts,
-                (AnswerParts{{kThought, "Is [/THINK] it?"}, {kText, keeps ? "a[X]b" : "ab"}}));
-    }
+  for (const bool keeps : {false, true}) {
+    const AnswerForm form = {.thoughts = &marks, .keeps_control = keeps};
+    EXPECT_EQ(
+        ReadText([&] { return std::make_unique<AnswerReader>(form, control, nullptr); }, answer),
+        (AnswerParts{{kThought, "Is [/THINK] it?"}, {kText, keeps ? "a[X]b" : "ab"}}));
+  }
 }
 
 // What a count of a thought's tokens asks for.
@@ -114,38 +94,21 @@ TEST(EndsInThought, LooksAtTheLastMark) {
 TEST(PerhapsBehindThought, TakesAnswersWithAndWithoutAThought) {
   const std::string gbnf =
       PerhapsBehindThought("root ::= \"yes\"\n", ThoughtMarksOf("[THINK][/THINK]"), {});
-  auto program = grammar::CompileGbnf(gbnf);
-  ASSERT_TRUE(program) << program.error().message;
-  grammar::GrammarStates states(*std::move(program));
-  for (const auto& [text, takes] : std::vector<std::pair<std::string, bool>>{
-           {"yes", true}, {"[THINK]no[/THINK]yes", true}, {"[THINK]yes", false}, {"no", false}}) {
-    auto state = states.Start();
-    for (const char c : text)
-      if (state != grammar::GrammarStates::kOver)
-        state = states.Next(state, static_cast<std::uint8_t>(c));
-    EXPECT_EQ(state != grammar::GrammarStates::kOver && states.CanEnd(state), takes) << text;
-  }
+  EXPECT_TRUE(Takes(gbnf, "yes"));
+  EXPECT_TRUE(Takes(gbnf, "[THINK]no[/THINK]yes"));
+  EXPECT_FALSE(Takes(gbnf, "[THINK]yes"));
+  EXPECT_FALSE(Takes(gbnf, "no"));
   EXPECT_FALSE(Thinks("{{ x }}"));
   EXPECT_TRUE(Thinks("[THINK]{{ x }}[/THINK]"));
 }
 
 TEST(BehindThought, HoldsWhatFollowsTheThought) {
-  auto program =
-      grammar::CompileGbnf(BehindThought("root ::= \"yes\" | \"no\"\n", kThoughtMarks.front(), {}));
-  ASSERT_TRUE(program) << program.error().message;
-  grammar::GrammarStates states(*std::move(program));
-  const auto takes = [&](std::string_view text) {
-    auto state = states.Start();
-    for (const char c : text)
-      if (state != grammar::GrammarStates::kOver)
-        state = states.Next(state, static_cast<std::uint8_t>(c));
-    return state != grammar::GrammarStates::kOver && states.CanEnd(state);
-  };
-  EXPECT_TRUE(takes("Maybe <b> yes?</think>\n\nyes"));
-  EXPECT_TRUE(takes("</think>no"));
-  EXPECT_FALSE(takes("Maybe"));  // the answer comes
-  EXPECT_FALSE(takes("Maybe</think>maybe"));
-  EXPECT_FALSE(takes("</think>"));
+  const std::string gbnf = BehindThought("root ::= \"yes\" | \"no\"\n", kThoughtMarks.front(), {});
+  EXPECT_TRUE(Takes(gbnf, "Maybe <b> yes?</think>\n\nyes"));
+  EXPECT_TRUE(Takes(gbnf, "</think>no"));
+  EXPECT_FALSE(Takes(gbnf, "Maybe"));  // the answer comes
+  EXPECT_FALSE(Takes(gbnf, "Maybe</think>maybe"));
+  EXPECT_FALSE(Takes(gbnf, "</think>"));
 }
 
 }  // namespace
