@@ -2,17 +2,14 @@
 // Every key that a configuration is read from, in every architecture: a value of a wrong kind or out
 // of range is an error with the key's name. The keys are those that the sources name.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <regex>
 #include <set>
 
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 #include "model/arch/registry.h"
 #include "model/damaged_file_testing.h"
@@ -23,11 +20,6 @@ namespace {
 using formats::MetadataValue;
 using Values = std::vector<MetadataValue>;
 using Keys = std::map<std::string, std::set<std::string>>;  // the functions that read each key
-
-std::string TextOf(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {(std::istreambuf_iterator<char>(in)), {}};
-}
 
 // The keys that src/model/arch names in calls of a MetadataReader.
 const Keys& AllKeys() {
@@ -41,7 +33,7 @@ const Keys& AllKeys() {
         std::filesystem::path(FORETOKEN_SOURCE_DIR) / "src/model/arch";
     for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
       if (file.path().extension() != ".cpp") continue;
-      const std::string text = TextOf(file.path());
+      const std::string text = WholeFile(file.path());
       for (const std::regex& form : {call, given, named})
         for (std::sregex_iterator at(text.begin(), text.end(), form), end; at != end; ++at) {
           const std::string how = (*at)[1].str();
@@ -112,7 +104,7 @@ std::vector<std::byte> BytesOf(const Case& of) {
     head = {.target = {.seed = 5}, .block = true, .window = 12, .transition_rank = 16};
   if (of.name == "DFlash 2")
     head = {.target = {.seed = 5}, .block = true, .window = 12, .taps = 2, .n_candidates = 4};
-  const std::string text = TextOf(fixtures::WriteTinyHead(fixtures::TemporaryFolder(), head));
+  const std::string text = WholeFile(fixtures::WriteTinyHead(fixtures::TemporaryFolder(), head));
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <thread>
-#include <vector>
 
 #include "fixtures/tiny_model.h"
 #include "kernels/dispatch.h"

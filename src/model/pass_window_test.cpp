@@ -1,76 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes whose rows see the first block of a text and its last positions alone.
-#include <gtest/gtest.h>
 
-#include <numeric>
 #include <random>
 
 #include "fixtures/tiny_model.h"
-#include "kv/block_tables.h"
-#include "kv/transaction.h"
-#include "model/arch/registry.h"
-#include "model/local_runner.h"
 #include "model/seen_positions_testing.h"
+#include "model/tiny_runner_testing.h"
 
 namespace foretoken::model {
 namespace {
 
 constexpr int kText = 160, kWindow = 20, kRowsOfAPass = 16;
 
-class WindowedModel {
+class WindowedModel : TinyRunner {
  public:
   explicit WindowedModel(const fixtures::TinyModelOptions& tiny)
-      : file_(
-            *formats::OpenCheckpoint(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), tiny))),
-        config_(*ConfigFromMetadata(file_->metadata())) {
-    config_.vocabulary = *VocabularyRows(*file_);
-    bool recurrent = false;
-    for (const LayerConfig& layer : config_.layers) recurrent |= layer.recurrent();
-    shape_ = {.n_sequences = 1,
-              .max_positions = 192,
-              .pass_rows = kRowsOfAPass,
-              .state_rows = recurrent ? kv::TablesShape::kRollback : 0};
-    const RunnerOptions options = {.max_rows = kRowsOfAPass,
-                                   .max_logit_rows = 1,
-                                   .max_positions = 192,
-                                   .cache = {.n_blocks = shape_.n_blocks()},
-                                   .state = {.n_sequences = 1, .rows = shape_.state_rows}};
-    runner_ = *LocalRunner::Load(*file_, config_, options, SeenPositions::Kernels(), pool_, {});
+      : TinyRunner(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), tiny), 192, kRowsOfAPass,
+                   SeenPositions::Kernels()) {
     Restart();
     std::mt19937 random(3);
     for (Token& token : text_) token = 3 + static_cast<Token>(random() % 300);
   }
 
-  void Restart() { tables_ = std::make_unique<kv::BlockTables>(shape_); }
+  void Restart() { tables_ = std::make_unique<kv::BlockTables>(shape); }
 
   // The logits of the last of n more rows, which stay only if `keeps` says so.
   std::vector<float> Read(int n, int window, bool keeps = true) {
-    const int begin = tables_->length(0), kept = keeps ? n : 0, last = n - 1;
-    kv::Segment segment{.n_rows = n, .first_position = begin, .n_certain = kept};
-    kv::Transaction transaction(*tables_, {&segment, 1});
-    const PassResult& result =
-        runner_->Run({.tokens = std::span(text_).subspan(static_cast<std::size_t>(begin),
-                                                         static_cast<std::size_t>(n)),
-                      .segments = {&segment, 1},
-                      .logit_rows = {&last, 1},
-                      .window = window});
-    std::vector<float> logits(result.Logits(0), result.Logits(0) + config_.vocabulary);
-    transaction.Commit({&kept, 1});
-    return logits;
+    const int begin = tables_->length(0);
+    const auto all = LogitsOf(*runner, *tables_, text_, begin, begin + n, keeps ? n : 0, window);
+    return {all.end() - config.vocabulary, all.end()};
   }
   std::vector<float> ReadAll(int n_rows, int window) {
     std::vector<float> logits;
     for (int left = kText; left > 0; left -= n_rows) logits = Read(std::min(n_rows, left), window);
     return logits;
   }
-  void Clear(int block) { runner_->ClearBlocks(tables_->Blocks(0).subspan(block, 1)); }
+  void Clear(int block) { runner->ClearBlocks(tables_->Blocks(0).subspan(block, 1)); }
 
  private:
-  ThreadPool pool_{1};
-  std::unique_ptr<formats::Checkpoint> file_;
-  ModelConfig config_;
-  kv::TablesShape shape_;
-  std::unique_ptr<LocalRunner> runner_;
   std::unique_ptr<kv::BlockTables> tables_;
   std::vector<Token> text_ = std::vector<Token>(kText);
 };

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <span>
 #include <vector>
 
 #include "base/ids.h"
+#include "base/normal_testing.h"
 #include "foretoken/request.h"
 #include "kernels/dispatch.h"
 
@@ -27,11 +27,7 @@ inline const kernels::Kernels& BestKernels() {
 }
 
 inline std::vector<float> RandomLogits(int n, std::uint32_t seed, float deviation = 2.0f) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> draw(0.0f, deviation);
-  std::vector<float> x(static_cast<std::size_t>(n));
-  for (float& v : x) v = draw(engine);
-  return x;
+  return Normal(n, seed, deviation);
 }
 
 inline std::vector<float> LogitsOf(const std::vector<double>& p) {

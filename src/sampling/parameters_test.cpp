@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <climits>
-#include <cmath>
 #include <set>
 #include <type_traits>
 
-#include "foretoken/request.h"
 #include "foretoken/sampling_keys.h"
 #include "sampling/distribution_testing.h"
 

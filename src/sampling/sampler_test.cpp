@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -174,9 +173,9 @@ TEST(Sampler, CallsProcessorsInOrderAfterMasksAndBeforeTheFilters) {
 
 TEST(Sampler, StaysADistributionWhateverAProcessorLeaves) {
   const auto x = RandomLogits(100, 13);
-  for (const float value : {kNan, kInf, -kInf, std::numeric_limits<float>::max(),
-                            std::numeric_limits<float>::lowest()}) {
-    for (const int step : {1, 3}) {
+  for (const float value :
+       {kNan, kInf, -kInf, std::numeric_limits<float>::max(), std::numeric_limits<float>::lowest()})
+    for (const int step : {1, 3})
       for (auto s : {SamplingParameters{}, Everything()}) {
         s.processors = {[=](std::span<const Token>, std::span<float> logits) {
           for (std::size_t i = 0; i < logits.size(); i += static_cast<std::size_t>(step))
@@ -194,8 +193,6 @@ TEST(Sampler, StaysADistributionWhateverAProcessorLeaves) {
         EXPECT_GT(p[static_cast<std::size_t>(token)], 0.0f);
         EXPECT_TRUE(sampler.Knows(sampler.Argmax(x.data())));
       }
-    }
-  }
 }
 
 TEST(Sampler, AProcessorSeesDraftsAndNothingOfRejectedOnes) {

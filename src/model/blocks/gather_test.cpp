@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
 
 #include "comm/thread_ranks_testing.h"
 #include "kernels/dispatch.h"

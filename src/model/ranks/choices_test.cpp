@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/ranks/choices.h"
 
-#include <algorithm>
-#include <limits>
-#include <random>
-
 #include <gtest/gtest.h>
 
+#include "base/normal_testing.h"
 #include "comm/thread_ranks_testing.h"
 #include "kernels/choice_testing.h"
 #include "kernels/dispatch.h"
@@ -34,13 +31,10 @@ struct ChoiceRows {
 
   explicit ChoiceRows(int n) : vocabulary(n) {}
   std::vector<float>& Add(const Choice& choice, float deviation = 3) {
-    std::mt19937 engine(static_cast<std::uint32_t>(logits.size()) + 1);
-    std::normal_distribution<float> draw(0.0f, deviation);
-    std::vector<float>& row = logits.emplace_back(static_cast<std::size_t>(vocabulary));
-    for (float& x : row) x = draw(engine);
     choices.push_back(choice);
     numbers.push_back(static_cast<int>(numbers.size()));
-    return row;
+    return logits.emplace_back(
+        Normal(vocabulary, static_cast<std::uint32_t>(logits.size()) + 1, deviation));
   }
   Choice Make(ChoiceRule rule) const {
     return {.rule = rule,

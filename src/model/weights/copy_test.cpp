@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of networks with fewer bits, beside files that hold the same numbers in these types.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
-#include "kernels/dispatch.h"
-#include "kv/block_tables.h"
-#include "kv/transaction.h"
-#include "model/arch/registry.h"
-#include "model/local_runner.h"
+#include "model/tiny_runner_testing.h"
 #include "model/weights/piece_hash.h"
 #include "model/weights/tile_header.h"
 
@@ -23,55 +19,10 @@ using tensor::DType;
 
 const std::vector<Token> kCopyText = {5, 9, 3, 77, 120, 6, 8, 44, 210, 9, 3, 77};
 
-struct CopiedModel {
-  explicit CopiedModel(const std::string& path)
-      : file(*formats::OpenCheckpoint(path)), config(*ConfigFromMetadata(file->metadata())) {
-    config.vocabulary = *VocabularyRows(*file);
-    bool recurrent = false;
-    for (const LayerConfig& layer : config.layers) recurrent |= layer.recurrent();
-    shape = {.n_sequences = 1,
-             .max_positions = 64,
-             .pass_rows = 16,
-             .state_rows = recurrent ? kv::TablesShape::kRollback : 0};
-    options = {.max_rows = 16,
-               .max_logit_rows = 16,
-               .max_positions = 64,
-               .cache = {.n_blocks = shape.n_blocks()},
-               .state = {.n_sequences = 1, .rows = shape.state_rows}};
-    runner = *LocalRunner::Load(*file, config, options, kernels, pool, {});
-  }
-  std::unique_ptr<LocalRunner> Copy(const CopyTypes& types, const LoadOptions& load = {}) {
-    auto copy = LocalRunner::LoadCopy(*file, options, types, kernels, {pool, pool}, *runner, load);
-    EXPECT_TRUE(copy) << copy.error().message;
-    return std::move(*copy);
-  }
-
-  const kernels::Kernels& kernels = kernels::KernelsFor(kernels::Isa::kScalar);
-  ThreadPool pool{1};
-  std::unique_ptr<formats::Checkpoint> file;
-  ModelConfig config;
-  kv::TablesShape shape;
-  RunnerOptions options;
-  std::unique_ptr<LocalRunner> runner;
-};
-
-// The logits of a text's tokens [begin, end), behind those that the tables hold; `kept` of them stay.
-std::vector<float> LogitsOf(Runner& runner, kv::BlockTables& tables, int begin, int end, int kept) {
-  const int n = end - begin;
-  kv::Segment segment{.n_rows = n, .first_position = begin, .n_certain = kept};
-  kv::Transaction transaction(tables, {&segment, 1});
-  std::vector<int> rows(static_cast<std::size_t>(n));
-  for (int i = 0; i < n; ++i) rows[static_cast<std::size_t>(i)] = i;
-  const PassResult& result =
-      runner.Run({.tokens = std::span(kCopyText).subspan(static_cast<std::size_t>(begin),
-                                                         static_cast<std::size_t>(n)),
-                  .segments = {&segment, 1},
-                  .logit_rows = rows});
-  std::vector<float> logits;
-  for (int i = 0; i < n; ++i)
-    logits.insert(logits.end(), result.Logits(i), result.Logits(i) + runner.info().vocabulary);
-  transaction.Commit({&kept, 1});
-  return logits;
+// Those of tokens of the text.
+std::vector<float> CopyLogits(Runner& runner, kv::BlockTables& tables, int begin, int end,
+                              int kept) {
+  return LogitsOf(runner, tables, kCopyText, begin, end, kept);
 }
 
 // A copy computes what a file with its types does; its embedding is the network's own.
@@ -84,15 +35,15 @@ TEST(Copy, ComputesWhatAFileOfItsTypesDoes) {
       fixtures::TinyModelOptions tiny{.arch = arch, .seed = 91, .dim = 256, .ff = 256};
       if (std::string_view(arch) == "qwen3moe") tiny.n_experts = 6, tiny.expert_ff = 256;
       const std::string folder = fixtures::TemporaryFolder();
-      CopiedModel network(fixtures::WriteTinyModel(folder, tiny));
+      TinyRunner network(fixtures::WriteTinyModel(folder, tiny));
       tiny.weight_type = layers;
       tiny.scales = tensor::Scales::kClosest;
       tiny.weight_types = {{"output", output}, {"token_embd", DType::kF32}};
-      CopiedModel same(fixtures::WriteTinyModel(folder, tiny));
+      TinyRunner same(fixtures::WriteTinyModel(folder, tiny));
       const auto copy = network.Copy({layers, output});
       kv::BlockTables one(network.shape), other(same.shape);
       const int n = static_cast<int>(kCopyText.size());
-      const auto a = LogitsOf(*copy, one, 0, n, 0), b = LogitsOf(*same.runner, other, 0, n, 0);
+      const auto a = CopyLogits(*copy, one, 0, n, 0), b = CopyLogits(*same.runner, other, 0, n, 0);
       ASSERT_EQ(a.size(), b.size());
       EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0)
           << arch << " " << NameOf({layers, output});
@@ -131,13 +82,13 @@ TEST(Copy, ComputesWithTypesOfItsParts) {
       .arch = "qwen3moe", .seed = 97, .n_layers = 3, .dim = 256, .ff = 256};
   tiny.n_experts = 6, tiny.expert_ff = 256;
   const std::string folder = fixtures::TemporaryFolder();
-  CopiedModel network(fixtures::WriteTinyModel(folder, tiny));
+  TinyRunner network(fixtures::WriteTinyModel(folder, tiny));
   tiny.weight_type = DType::kQ4_K;
   tiny.scales = tensor::Scales::kClosest;
   tiny.weight_types = {{"output", DType::kQ8_0}, {"token_embd", DType::kF32}};
   for (const char* name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"})
     tiny.weight_types[name] = DType::kQ3_K;
-  CopiedModel same(fixtures::WriteTinyModel(folder, tiny));
+  TinyRunner same(fixtures::WriteTinyModel(folder, tiny));
   const CopyTypes parts = {.layers = DType::kQ6_K,
                            .output = DType::kQ8_0,
                            .attention = DType::kQ4_K,
@@ -147,20 +98,20 @@ TEST(Copy, ComputesWithTypesOfItsParts) {
   const auto copy = network.Copy(parts), with_ends = network.Copy(ends);
   kv::BlockTables a(network.shape), b(same.shape);
   const int n = static_cast<int>(kCopyText.size());
-  EXPECT_EQ(LogitsOf(*copy, a, 0, n, 0), LogitsOf(*same.runner, b, 0, n, 0));
-  EXPECT_NE(LogitsOf(*copy, a, 0, n, 0), LogitsOf(*with_ends, a, 0, n, 0));
+  EXPECT_EQ(CopyLogits(*copy, a, 0, n, 0), CopyLogits(*same.runner, b, 0, n, 0));
+  EXPECT_NE(CopyLogits(*copy, a, 0, n, 0), CopyLogits(*with_ends, a, 0, n, 0));
   EXPECT_LT(copy->info().weight_bytes, with_ends->info().weight_bytes);
 }
 
 // Where no type takes less, the copy's tiles are the network's own.
 TEST(Copy, HasTheNetworksOwnMatricesWhereTheyAreSmall) {
   const std::string folder = fixtures::TemporaryFolder();
-  CopiedModel network(fixtures::WriteTinyModel(folder, {.seed = 92, .weight_type = DType::kQ4_0}));
+  TinyRunner network(fixtures::WriteTinyModel(folder, {.seed = 92, .weight_type = DType::kQ4_0}));
   const auto copy = network.Copy({DType::kQ4_K, DType::kQ4_K});
   EXPECT_EQ(copy->info().weight_bytes, 0);
   kv::BlockTables tables(network.shape);
   const int n = static_cast<int>(kCopyText.size());
-  EXPECT_EQ(LogitsOf(*copy, tables, 0, n, 0), LogitsOf(*network.runner, tables, 0, n, 0));
+  EXPECT_EQ(CopyLogits(*copy, tables, 0, n, 0), CopyLogits(*network.runner, tables, 0, n, 0));
 }
 
 // Passes of the copy leave nothing in the cache and the states that a pass of the network sees.
@@ -170,15 +121,15 @@ TEST(Copy, LeavesNothingThatTheNetworkSees) {
     if (std::string_view(arch) == "gemma3") tiny.window = 5, tiny.head_dim = 32;
     const std::string folder = fixtures::TemporaryFolder(),
                       path = fixtures::WriteTinyModel(folder, tiny);
-    CopiedModel plain(path), drafted(path);
+    TinyRunner plain(path), drafted(path);
     const auto copy = drafted.Copy({DType::kQ4_0, DType::kQ4_0});
     kv::BlockTables a(plain.shape), b(drafted.shape);
-    LogitsOf(*plain.runner, a, 0, 4, 4), LogitsOf(*drafted.runner, b, 0, 4, 4);
+    CopyLogits(*plain.runner, a, 0, 4, 4), CopyLogits(*drafted.runner, b, 0, 4, 4);
     const int n = static_cast<int>(kCopyText.size());
     for (int at = 4; at < n; ++at) {
-      const auto drafts = LogitsOf(*copy, b, at, std::min(n, at + 5), 0);
-      const auto one = LogitsOf(*plain.runner, a, at, at + 1, 1),
-                 other = LogitsOf(*drafted.runner, b, at, at + 1, 1);
+      const auto drafts = CopyLogits(*copy, b, at, std::min(n, at + 5), 0);
+      const auto one = CopyLogits(*plain.runner, a, at, at + 1, 1),
+                 other = CopyLogits(*drafted.runner, b, at, at + 1, 1);
       EXPECT_EQ(one, other) << arch << " position " << at;
       EXPECT_NE(std::vector(drafts.begin(), drafts.begin() + std::ssize(one)), one) << arch;
     }
@@ -188,7 +139,7 @@ TEST(Copy, LeavesNothingThatTheNetworkSees) {
 // A kept copy is used again, and one that was changed is not.
 TEST(Copy, IsKept) {
   const std::string folder = fixtures::TemporaryFolder();
-  CopiedModel network(fixtures::WriteTinyModel(folder, {.seed = 94}));
+  TinyRunner network(fixtures::WriteTinyModel(folder, {.seed = 94}));
   const TileCache cache = TileCache(folder + "/kept").ForCopy("Q4_0.Q4_0");
   std::vector<std::string> steps;
   const LoadOptions load = {.cache = &cache, .on_progress = [&](const LoadStep& step) {
@@ -203,7 +154,7 @@ TEST(Copy, IsKept) {
   const auto kept = network.Copy(types, load);
   EXPECT_EQ(steps, std::vector<std::string>{"reading kept weights"});
   kv::BlockTables tables(network.shape);
-  EXPECT_EQ(LogitsOf(*made, tables, 0, 5, 0), LogitsOf(*kept, tables, 0, 5, 0));
+  EXPECT_EQ(CopyLogits(*made, tables, 0, 5, 0), CopyLogits(*kept, tables, 0, 5, 0));
   steps.clear();
   network.Copy({DType::kQ4_0, DType::kQ8_0}, load);  // another copy under its name
   EXPECT_EQ(steps.back(), "repacking");
@@ -213,7 +164,7 @@ TEST(Copy, IsKept) {
 
 // Where a copy is made beside an engine at work, its threads wait for others from then on.
 TEST(Copy, SaysThatItIsMadeBeforeTheFirstMatrix) {
-  CopiedModel network(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 97}));
+  TinyRunner network(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 97}));
   std::vector<LoadStep> steps;
   network.Copy({DType::kQ4_0, DType::kQ4_0}, {.on_progress = [&](const LoadStep& step) {
                  steps.push_back(step);
@@ -227,7 +178,7 @@ TEST(Copy, SaysThatItIsMadeBeforeTheFirstMatrix) {
 }
 
 TEST(Copy, StopsInTheMiddleOfAMatrix) {
-  CopiedModel network(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 96}));
+  TinyRunner network(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 96}));
   const std::atomic<bool> stop = true;
   int matrices = 0;
   const auto stopped =
@@ -239,8 +190,7 @@ TEST(Copy, StopsInTheMiddleOfAMatrix) {
                                    return true;
                                  },
                              .stop = &stop});
-  ASSERT_FALSE(stopped);
-  EXPECT_EQ(stopped.error().code, ErrorCode::kStopped);
+  EXPECT_TRUE(Fails(stopped, ErrorCode::kStopped));
   EXPECT_EQ(matrices, 0);
 }
 
@@ -248,7 +198,7 @@ TEST(Copy, StopsInTheMiddleOfAMatrix) {
 // checksum, is in the copy of the next start.
 TEST(Copy, GoesOnWhereItsMakingWasStopped) {
   const std::string folder = fixtures::TemporaryFolder();
-  CopiedModel network(fixtures::WriteTinyModel(folder, {.seed = 95, .dim = 1024, .ff = 2048}));
+  TinyRunner network(fixtures::WriteTinyModel(folder, {.seed = 95, .dim = 1024, .ff = 2048}));
   const TileCache cache = TileCache(folder + "/kept").ForCopy("Q4_0.Q4_0");
   const CopyTypes types = {DType::kQ4_0, DType::kQ4_0};
   constexpr std::size_t kEnough = 5 << 20;  // more than a piece of the checksum
@@ -256,8 +206,7 @@ TEST(Copy, GoesOnWhereItsMakingWasStopped) {
       *network.file, network.options, types, network.kernels, {network.pool, network.pool},
       *network.runner,
       {.cache = &cache, .on_progress = [&](auto& step) { return step.done_bytes < kEnough; }});
-  ASSERT_FALSE(stopped);
-  EXPECT_EQ(stopped.error().code, ErrorCode::kStopped);
+  EXPECT_TRUE(Fails(stopped, ErrorCode::kStopped));
 
   const std::string file = std::filesystem::directory_iterator(folder + "/kept")->path().string();
   {

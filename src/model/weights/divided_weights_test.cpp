@@ -3,9 +3,7 @@
 // of their own that keep it.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <numeric>
-
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 #include "model/arch/registry.h"
 #include "model/weights/weights.h"
@@ -37,9 +35,7 @@ class DividedWeights : public testing::TestWithParam<std::string> {
   }
 
   Weights Load(const Division& division, const LoadOptions& options = {}) {
-    auto weights = Weights::Load(*file_, config_, {}, division, pool_, options);
-    EXPECT_TRUE(weights) << weights.error().message;
-    return std::move(*weights);
+    return Got(Weights::Load(*file_, config_, {}, division, pool_, options));
   }
 
   const std::string folder_ = fixtures::TemporaryFolder();

@@ -2,13 +2,9 @@
 // Every tensor of every architecture: one that is missing, has another shape, or holds a type that
 // is not read is an error with its name.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <set>
 
 #include "fixtures/tiny_family.h"

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/weights/tile_cache.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
+#include "base/failure_testing.h"
+#include "base/files/folder_testing.h"
 #include "model/weights/tile_header.h"
 
 namespace foretoken::model {
@@ -22,14 +18,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kCachedBytes = 9'000'000;  // more than two pieces of the checksum
 constexpr std::uint64_t kCachedKey = 12345, kSource = 678;
 
-class TileCacheTest : public testing::Test {
+class TileCacheTest : public FolderTest {
  protected:
-  TileCacheTest() {
-    std::string name = fs::temp_directory_path() / "foretoken-tiles-XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  ~TileCacheTest() override { fs::remove_all(folder_); }
-
   static std::byte Value(std::size_t i) { return static_cast<std::byte>(i * 31 % 251); }
   static void Fill(TileMemory& tiles) {
     for (std::size_t i = 0; i < tiles.size_bytes(); ++i) tiles.data()[i] = Value(i);
@@ -39,11 +29,15 @@ class TileCacheTest : public testing::Test {
       if (tiles.data()[i] != Value(i)) return false;
     return true;
   }
+  TileMemory Make(std::size_t size = kCachedBytes) const {
+    std::string why_not;
+    TileMemory tiles = cache().Make(kModel, size, &why_not);
+    EXPECT_EQ(why_not, "");
+    return tiles;
+  }
   // Keeps kSize bytes for model.gguf and returns the path of the file.
   fs::path KeepOne() {
-    std::string why_not;
-    TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
-    EXPECT_EQ(why_not, "");
+    TileMemory tiles = Make();
     Fill(tiles);
     EXPECT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
     EXPECT_TRUE(Filled(tiles));
@@ -52,9 +46,7 @@ class TileCacheTest : public testing::Test {
   }
   // Stops the making of tiles when n bytes are final.
   fs::path StopAt(std::size_t n, std::uint64_t key = kCachedKey) {
-    std::string why_not;
-    TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
-    EXPECT_EQ(why_not, "");
+    TileMemory tiles = Make();
     for (std::size_t i = 0; i < n; ++i) tiles.data()[i] = Value(i);
     tiles.Finish(n, pool_);
     cache().KeepUnfinished(tiles, key);
@@ -83,7 +75,6 @@ class TileCacheTest : public testing::Test {
   }
 
   const std::string kModel = "/somewhere/model.gguf";
-  std::string folder_;
   ThreadPool pool_{2};
 };
 
@@ -98,9 +89,8 @@ TEST_F(TileCacheTest, FindsWhatWasKept) {
 TEST_F(TileCacheTest, HashesAndWritesTilesAsTheyBecomeFinal) {
   const fs::path at_once = KeepOne();
   const std::vector<char> expected = Content(at_once);
-  std::string why_not;
-  TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
-  ASSERT_TRUE(tiles.in_file()) << why_not;
+  TileMemory tiles = Make();
+  ASSERT_TRUE(tiles.in_file());
   for (std::size_t n = 0; n < kCachedBytes;) {
     const std::size_t end = std::min(n + 1'234'567, kCachedBytes);
     for (; n < end; ++n) tiles.data()[n] = Value(n);
@@ -127,9 +117,8 @@ TEST_F(TileCacheTest, TellsHowFarItHasReadAndStops) {
 
 TEST_F(TileCacheTest, MeasuresTheDiskWhereTheTilesAreManyEnough) {
   constexpr std::size_t kMany = 80 << 20;
-  std::string why_not;
-  TileMemory tiles = cache().Make(kModel, kMany, &why_not);
-  ASSERT_TRUE(tiles.in_file()) << why_not;
+  TileMemory tiles = Make(kMany);
+  ASSERT_TRUE(tiles.in_file());
   for (std::size_t i = 0; i < kMany; i += 4096) tiles.data()[i] = Value(i);
   EXPECT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
   EXPECT_GE(tiles.ReadSpeed(), 0);  // 0 where no page can leave memory, as on a RAM disk
@@ -236,11 +225,7 @@ TEST_F(TileCacheTest, NoticesAFileThatIsCutShortAndSurvives) {
   fs::resize_file(file, 4096 + 1'000'000);
   EXPECT_EQ(tiles->data()[8'000'000], std::byte{0});  // without the handler the process ends here
   EXPECT_FALSE(tiles->QuickCheck());
-  const Status status = tiles->Check(pool_);
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().message.find(file.string() + ": the file was cut short"),
-            std::string::npos)
-      << status.error().message;
+  EXPECT_TRUE(Fails(tiles->Check(pool_), file.string() + ": the file was cut short"));
 }
 
 TEST_F(TileCacheTest, NoticesAFileThatIsWrittenOver) {
@@ -248,9 +233,7 @@ TEST_F(TileCacheTest, NoticesAFileThatIsWrittenOver) {
   auto tiles = Find();
   usleep(20'000);  // a tick of the file system's clock
   Overwrite(file, 4096 + 5'000'000, 'x');
-  const Status status = tiles->Check(pool_);
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().message.find("the file was changed"), std::string::npos);
+  EXPECT_TRUE(Fails(tiles->Check(pool_), "the file was changed"));
 }
 
 TEST_F(TileCacheTest, NoticesAFileThatIsWrittenOverAndGetsItsOldTimeAgain) {
@@ -263,8 +246,7 @@ TEST_F(TileCacheTest, NoticesAFileThatIsWrittenOverAndGetsItsOldTimeAgain) {
 }
 
 TEST_F(TileCacheTest, NoticesItInTilesThatItHasJustMade) {
-  std::string why_not;
-  TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
+  TileMemory tiles = Make();
   Fill(tiles);
   ASSERT_TRUE(cache().Keep(tiles, kCachedKey, kSource, pool_));
   EXPECT_TRUE(tiles.Check(pool_));
@@ -312,9 +294,8 @@ TEST_F(TileCacheTest, ReplacesWhatItDoesNotTrust) {
 }
 
 TEST_F(TileCacheTest, LeavesNothingOfAFileThatWasNotKept) {
-  std::string why_not;
   {
-    TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
+    TileMemory tiles = Make();
     Fill(tiles);
   }
   EXPECT_TRUE(Files().empty());
@@ -328,8 +309,7 @@ TEST_F(TileCacheTest, GoesOnWhereAStoppedMakingEnded) {
   EXPECT_EQ(fs::file_size(StopAt(5'000'000)), 4096 + kHashPieceBytes) << "whole pieces are kept";
   EXPECT_FALSE(Find());
 
-  std::string why_not;
-  TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
+  TileMemory tiles = Make();
   const std::size_t made = cache().TakeUnfinished(tiles, kCachedKey, pool_);
   ASSERT_EQ(made, kHashPieceBytes);
   for (std::size_t i = 0; i < kCachedBytes; ++i)
@@ -360,8 +340,7 @@ TEST_F(TileCacheTest, ReplacesNoFileThatHasAsMuch) {
 
 TEST_F(TileCacheTest, TakesNoUnfinishedFileThatItCannotTrust) {
   const auto take = [&](std::uint64_t key = kCachedKey, std::size_t size = kCachedBytes) {
-    std::string why_not;
-    TileMemory tiles = cache().Make(kModel, size, &why_not);
+    TileMemory tiles = Make(size);
     const std::size_t made = cache().TakeUnfinished(tiles, key, pool_);
     if (made == 0) {
       EXPECT_TRUE(std::all_of(tiles.data(), tiles.data() + size,
@@ -408,8 +387,7 @@ TEST_F(TileCacheTest, TakesNoMoreThanAnUnfinishedFileHas) {
       content.resize(size);
       std::ofstream(file, std::ios::binary)
           .write(content.data(), static_cast<std::streamsize>(content.size()));
-      std::string why_not;
-      TileMemory tiles = cache().Make(kModel, kCachedBytes, &why_not);
+      TileMemory tiles = Make();
       EXPECT_EQ(cache().TakeUnfinished(tiles, kCachedKey, pool_), 0u) << made << " " << size;
     }
     fs::remove(file);

@@ -14,9 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "base/hash.h"
 #include "fixtures/tiny_model.h"

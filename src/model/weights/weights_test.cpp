@@ -6,7 +6,6 @@
 
 #include <cstring>
 #include <fstream>
-#include <string_view>
 
 #include "fixtures/tiny_model.h"
 #include "model/arch/registry.h"

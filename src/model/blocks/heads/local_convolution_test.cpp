@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
+#include "base/normal_testing.h"
 #include "kernels/dispatch.h"
 #include "kernels/repack.h"
 #include "model/network.h"
@@ -19,14 +19,6 @@ constexpr int kCoefficients = 2 * kTaps * kGroups;
 constexpr LocalConvolutionConfig kConvolution = {.taps = kTaps, .group = kGroup};
 
 using ConvolutionRows = std::vector<std::vector<double>>;
-
-std::vector<float> Noise(std::size_t n, unsigned seed, float spread) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, spread);
-  std::vector<float> noise(n);
-  for (float& x : noise) x = normal(random);
-  return noise;
-}
 
 // A part that adds twice what it reads.
 class Twice final : public Block {
@@ -47,9 +39,9 @@ class Twice final : public Block {
 };
 
 struct Numbers {
-  std::vector<float> base = Noise(2 * kTaps * kDim, 1, 0.7f);
-  std::vector<float> w = Noise(kCoefficients * kDim, 2, 0.1f);
-  std::vector<float> norm = Noise(kDim, 3, 1), x = Noise(kRows * kDim, 4, 1);
+  std::vector<float> base = Normal(2 * kTaps * kDim, 1, 0.7f);
+  std::vector<float> w = Normal(kCoefficients * kDim, 2, 0.1f);
+  std::vector<float> norm = Normal(kDim, 3, 1), x = Normal(kRows * kDim, 4, 1);
 };
 
 constexpr float kEps = 1e-5f, kScale = 0.75f;

@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <random>
 
+#include "base/normal_testing.h"
 #include "fixtures/tiny_model.h"
 #include "kernels/dispatch.h"
 #include "model/arch/registry.h"
@@ -49,10 +48,7 @@ class Bench {
  private:
   static constexpr int kInjected = 12;
   void Inject(int width) {
-    std::mt19937 random(9);
-    std::normal_distribution<float> normal;
-    std::vector<float> features(kInjected * static_cast<std::size_t>(width));
-    for (float& x : features) x = normal(random);
+    const std::vector<float> features = Normal(kInjected * width, 9);
     const std::vector<Token> tokens(kInjected);
     const std::int32_t blocks[] = {0, 1};
     const kv::Segment segment = {.n_rows = kInjected, .blocks = blocks};
