@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 #include <functional>
-#include <stdexcept>
 
 #include "verify/rounds_testing.h"
 #include "verify/strategies/residual.h"
@@ -171,9 +169,7 @@ TEST(CustomVerifier, DistributionsOfAllPositionsHoldInAnyOrderAndLeaveNoTrace) {
 TEST(CustomVerifier, AtTemperatureZeroALosslessOneIsGreedyAndALossyOneSeesOneHotDistributions) {
   const std::vector<std::vector<float>> rows = {{1, 2, 3, 0}, {4, 3, 2, 1}};
   const auto verify = [&](bool lossless) {
-    sampling::Sampler sampler({.parameters = {.temperature = 0}, .end_tokens = {}, .noise = {}}, 4,
-                              sampling::BestKernels());
-    sampler.Begin(std::vector<Token>{0}, 8);
+    auto sampler = SamplerOf(4, {.temperature = 0, .logit_bias = {}});
     const auto verifier = Custom(
         [](DraftsToVerify& draft) -> Verdict {
           EXPECT_EQ(draft.TargetDistribution(0)[2], 1.0f);
@@ -208,9 +204,7 @@ TEST(CustomVerifier, AVerdictThatIsNoneTakesTheTargetsOwnTokenAndIsToldOnce) {
     std::vector<std::string> faults;
     const auto verifier = Custom(rule, true, 4, &faults);
     for (int time = 0; time < 3; ++time) {
-      sampling::Sampler sampler({.parameters = {.top_k = 1}, .end_tokens = {}, .noise = {}}, 4,
-                                sampling::BestKernels());
-      sampler.Begin(std::vector<Token>{0}, 8);
+      auto sampler = SamplerOf(4, {.top_k = 1, .logit_bias = {}});
       const auto verdict = VerifyOnce(verifier, {1}, rows, {}, sampler);
       EXPECT_EQ(verdict.accepted, 0);
       EXPECT_EQ(verdict.next, 0);

@@ -32,6 +32,15 @@ inline std::unique_ptr<Verifier> VerifierNamed(std::string_view name,
   throw std::invalid_argument(std::string(name));
 }
 
+// A sampler of a text that begins with one token, 0.
+inline sampling::Sampler SamplerOf(int vocabulary, const SamplingParameters& parameters = {},
+                                   const Noise& noise = {}, int max_new_tokens = 8) {
+  sampling::Sampler sampler({.parameters = parameters, .end_tokens = {}, .noise = noise},
+                            vocabulary, sampling::BestKernels());
+  sampler.Begin(std::vector<Token>{0}, max_new_tokens);
+  return sampler;
+}
+
 inline constexpr int kHead = 5;
 
 // Five likely tokens (.28 .20 .13 .10 .07) over a lognormal tail that shares the rest.

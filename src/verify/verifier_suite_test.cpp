@@ -2,7 +2,6 @@
 // Tests for every strategy of the registry, and more tests for those that call themselves lossless.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 #include <set>
 
@@ -223,11 +222,7 @@ TEST_P(AnyVerifier, NeverCommitsTheRestOfAPaddedVocabulary) {
 TEST_P(AnyVerifier, RejectsADraftThatIsNotInTheVocabulary) {
   const std::vector<float> row = sampling::LogitsOf({.5, .3, .2});
   for (const float temperature : {0.0f, 1.0f}) {
-    sampling::Sampler sampler({.parameters = Own({.temperature = temperature, .logit_bias = {}}),
-                               .end_tokens = {},
-                               .noise = {}},
-                              3, sampling::BestKernels());
-    sampler.Begin(std::vector<Token>{0}, 4);
+    auto sampler = SamplerOf(3, Own({.temperature = temperature, .logit_bias = {}}));
     const auto verdict = VerifyOnce(*verifier_, {77}, {row, row}, {}, sampler);
     EXPECT_EQ(verdict.accepted, 0);
     EXPECT_TRUE(verdict.next >= 0 && verdict.next < 3);
@@ -235,10 +230,7 @@ TEST_P(AnyVerifier, RejectsADraftThatIsNotInTheVocabulary) {
 }
 
 TEST_P(AnyVerifier, AtTemperatureZeroAcceptsWhatTheTargetWouldSay) {
-  sampling::Sampler sampler(
-      {.parameters = {.temperature = 0, .logit_bias = {}}, .end_tokens = {}, .noise = {}}, 3,
-      sampling::BestKernels());
-  sampler.Begin(std::vector<Token>{0}, 4);
+  auto sampler = SamplerOf(3, {.temperature = 0, .logit_bias = {}});
   const std::vector<float> one = {0, 2, 2}, two = {0, 1, 2};  // of equal ones the lowest id
   const std::vector<std::vector<float>> q = {{.4f, .35f, .25f}, {.4f, .35f, .25f}};
   const auto full = VerifyOnce(*verifier_, {1, 2}, {one, two, one}, q, sampler);
@@ -257,10 +249,7 @@ TEST_P(AnyVerifier, AtTemperatureZeroAcceptsWhatTheTargetWouldSay) {
 
 // A ratio of soft distributions at temperature 0 would always accept 0: u < .45 / .40.
 TEST_P(AnyVerifier, AtTemperatureZeroDoesNotCompareDistributions) {
-  sampling::Sampler sampler(
-      {.parameters = {.temperature = 0, .logit_bias = {}}, .end_tokens = {}, .noise = {}}, 3,
-      sampling::BestKernels());
-  sampler.Begin(std::vector<Token>{0}, 4);
+  auto sampler = SamplerOf(3, {.temperature = 0, .logit_bias = {}});
   const auto row = sampling::LogitsOf({.45, .55, 0});
   const auto verdict = VerifyOnce(*verifier_, {0}, {row, row}, {{.40f, .35f, .25f}}, sampler);
   EXPECT_EQ(verdict.accepted, 0);
@@ -269,12 +258,9 @@ TEST_P(AnyVerifier, AtTemperatureZeroDoesNotCompareDistributions) {
 
 TEST_P(AnyVerifier, LeavesTheSamplerAsItFoundIt) {
   const auto row = sampling::LogitsOf({.5, .3, .2});
-  sampling::Sampler sampler(
-      {.parameters = Own({.repetition_penalty = 1.5f, .presence_penalty = 0.5f, .logit_bias = {}}),
-       .end_tokens = {},
-       .noise = Noise(4, 4)},
-      3, sampling::BestKernels());
-  sampler.Begin(std::vector<Token>{0}, 6);
+  auto sampler =
+      SamplerOf(3, Own({.repetition_penalty = 1.5f, .presence_penalty = 0.5f, .logit_bias = {}}),
+                Noise(4, 4));
   sampler.Push(1);
   const auto look = [&] {
     return std::vector<Token>(sampler.text().begin(), sampler.text().end());
@@ -298,12 +284,7 @@ TEST_P(AnyVerifier, LeavesTheSamplerAsItFoundIt) {
 // Only its own drafts, rows and noise decide a verdict, not earlier verifications or the scratch.
 TEST_P(AnyVerifier, VerifiesARowAloneOrAmongOthersAlike) {
   const auto make = [&](std::uint64_t id) {
-    sampling::Sampler sampler({.parameters = Own({.top_p = 0.9f, .logit_bias = {}}),
-                               .end_tokens = {},
-                               .noise = Noise(5, id)},
-                              64, sampling::BestKernels());
-    sampler.Begin(std::vector<Token>{0, 1}, 8);
-    return sampler;
+    return SamplerOf(64, Own({.top_p = 0.9f, .logit_bias = {}}), Noise(5, id));
   };
   const auto row = sampling::RandomLogits(64, 1), other = sampling::RandomLogits(64, 2);
   const std::vector<float> q(64, 1.0f / 64);

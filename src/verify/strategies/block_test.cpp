@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 
 #include "verify/rounds_testing.h"
@@ -155,9 +154,7 @@ TEST(BlockVerifier, AlwaysAcceptsDraftsFromTheTargetsOwnDistribution) {
                .drafts = {Floats(p)},
                .n_drafts = 4,
                .rounds = 5000};
-  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, 64,
-                            sampling::BestKernels());
-  sampler.Distribution(e.logits.data(), e.drafts.q.data());
+  SamplerOf(64).Distribution(e.logits.data(), e.drafts.q.data());
   EXPECT_EQ(Play(e, VerifyOf(Block())).accepted, 20000);
 }
 

@@ -8,17 +8,10 @@
 namespace foretoken::verify {
 namespace {
 
-sampling::Sampler LogitSampler(const SamplingParameters& s = {}) {
-  sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = {}}, 4,
-                            sampling::BestKernels());
-  sampler.Begin(std::vector<Token>{0}, 8);
-  return sampler;
-}
-
 const std::vector<float> kRow = {1.0f, 3.0f, 2.0f, -sampling::kInf};
 
 int AcceptedByLogit(Token d, float draft_logit, const SamplingParameters& s = {}) {
-  auto sampler = LogitSampler(s);
+  auto sampler = SamplerOf(4, s);
   return VerifyOnce(LogitComparison(), {d}, {kRow, kRow}, {}, sampler, {draft_logit}).accepted;
 }
 
@@ -35,14 +28,14 @@ TEST(LogitComparisonVerifier, ComparesRawLogits) {
   const SamplingParameters s{
       .temperature = 0.5f, .presence_penalty = 2, .dry = DryPenalty(), .logit_bias = {{2, 9.0f}}};
   EXPECT_EQ(AcceptedByLogit(2, 2.5f, s), 0);
-  auto sampler = LogitSampler(s);
+  auto sampler = SamplerOf(4, s);
   const auto verdict =
       VerifyOnce(LogitComparison(), {1, 1}, {kRow, kRow, kRow}, {}, sampler, {3, 3});
   EXPECT_EQ(verdict.accepted, 2);
 }
 
 TEST(LogitComparisonVerifier, SaysTheArgmaxInPlaceOfARejectedDraft) {
-  auto sampler = LogitSampler();
+  auto sampler = SamplerOf(4);
   const auto verdict =
       VerifyOnce(LogitComparison(), {1, 2, 0}, {kRow, kRow, kRow, kRow}, {}, sampler, {0, 5, 0});
   EXPECT_EQ(verdict.accepted, 1);
@@ -53,7 +46,7 @@ TEST(LogitComparisonVerifier, SaysTheArgmaxInPlaceOfARejectedDraft) {
 TEST(LogitComparisonVerifier, RejectsWhatCannotBeCompared) {
   EXPECT_EQ(AcceptedByLogit(3, -sampling::kInf), 0);
   EXPECT_EQ(AcceptedByLogit(1, sampling::kNan), 0);
-  auto sampler = LogitSampler();
+  auto sampler = SamplerOf(4);
   EXPECT_EQ(VerifyOnce(LogitComparison(), {1}, {kRow, kRow}, {}, sampler).accepted, 0);
   EXPECT_TRUE(LogitComparison().NeedsLogits());
 }

@@ -10,9 +10,7 @@ namespace {
 
 std::vector<Token> AcceptedRelaxed(const Verifier& verifier, const std::vector<double>& p,
                                    const SamplingParameters& s = {}) {
-  sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = {}},
-                            static_cast<int>(p.size()), sampling::BestKernels());
-  sampler.Begin(std::vector<Token>{0}, 8);
+  auto sampler = SamplerOf(static_cast<int>(p.size()), s);
   const auto row = sampling::LogitsOf(p);
   std::vector<Token> accepted;
   for (Token d = 0; d < static_cast<Token>(p.size()); ++d) {

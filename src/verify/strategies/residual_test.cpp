@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 
 #include "verify/rounds_testing.h"
@@ -53,9 +52,7 @@ TEST(ResidualVerifier, AcceptsWithTheOverlapOfTheDistributions) {
 
 TEST(ResidualVerifier, AlwaysAcceptsADraftFromTheTargetsOwnDistribution) {
   auto e = ResidualExperiment({Floats(HeadAndTail(kResidualVocabulary))});
-  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = {}}, kResidualVocabulary,
-                            sampling::BestKernels());
-  sampler.Distribution(e.logits.data(), e.drafts.q.data());
+  SamplerOf(kResidualVocabulary).Distribution(e.logits.data(), e.drafts.q.data());
   e.n_drafts = 4, e.rounds = 5000;
   EXPECT_EQ(Play(e, VerifyOf(Residual())).accepted, 20000);
 }

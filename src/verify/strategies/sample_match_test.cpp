@@ -85,9 +85,7 @@ TEST(SampleMatchVerifier, RecoversTheSampleThatFailedToMatch) {
 // If drafter and target have the same distribution and share the noise, they draw the same tokens.
 TEST(SampleMatchVerifier, AgreesWithADrafterOfTheSameDistributionAndNoise) {
   const auto row = sampling::RandomLogits(kMatchVocabulary, 3);
-  sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(3, 3)},
-                            kMatchVocabulary, sampling::BestKernels());
-  sampler.Begin(std::vector<Token>{0}, 8);
+  auto sampler = SamplerOf(kMatchVocabulary, {}, Noise(3, 3));
   std::vector<float> distribution(kMatchVocabulary);
   std::vector<Token> drafts;
   for (int i = 0; i < 4; ++i) {

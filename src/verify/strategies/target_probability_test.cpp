@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 
 #include "verify/rounds_testing.h"
@@ -48,9 +47,7 @@ TEST(TargetProbabilityVerifier, RecoversFromAllButTheDraft) {
 TEST(TargetProbabilityVerifier, NeedsNoDistributionOfTheDrafter) {
   const auto row = sampling::LogitsOf({.5, .3, .2});
   for (std::uint64_t id = 0; id < 200; ++id) {
-    sampling::Sampler sampler({.parameters = {}, .end_tokens = {}, .noise = Noise(1, id)}, 3,
-                              sampling::BestKernels());
-    sampler.Begin(std::vector<Token>{0}, 4);
+    auto sampler = SamplerOf(3, {}, Noise(1, id));
     const auto with = VerifyOnce(TargetProbability(), {1, 0}, {row, row, row},
                                  {{.1f, .8f, .1f}, {.9f, .05f, .05f}}, sampler);
     const auto without = VerifyOnce(TargetProbability(), {1, 0}, {row, row, row}, {}, sampler);

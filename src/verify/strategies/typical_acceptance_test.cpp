@@ -8,18 +8,10 @@
 namespace foretoken::verify {
 namespace {
 
-sampling::Sampler TypicalSampler(int vocabulary, std::uint64_t id = 0,
-                                 const SamplingParameters& s = {}) {
-  sampling::Sampler sampler({.parameters = s, .end_tokens = {}, .noise = Noise(3, id)}, vocabulary,
-                            sampling::BestKernels());
-  sampler.Begin(std::vector<Token>{0}, 8);
-  return sampler;
-}
-
 // The drafts that a rule accepts under this distribution.
 std::vector<Token> AcceptedTypical(const Verifier& verifier, const std::vector<double>& p,
                                    const SamplingParameters& s = {}) {
-  auto sampler = TypicalSampler(static_cast<int>(p.size()), 0, s);
+  auto sampler = SamplerOf(static_cast<int>(p.size()), s, Noise(3, 0));
   const auto row = sampling::LogitsOf(p);
   std::vector<Token> accepted;
   for (Token d = 0; d < static_cast<Token>(p.size()); ++d)
@@ -66,7 +58,7 @@ TEST(TypicalAcceptanceVerifier, SaysWhatPlainDecodingWouldInPlaceOfARejectedDraf
   const auto row = sampling::LogitsOf({.5, .3, .15, .05});
   std::vector<float> distribution(4);
   for (std::uint64_t id = 0; id < 100; ++id) {
-    auto sampler = TypicalSampler(4, id);
+    auto sampler = SamplerOf(4, {}, Noise(3, id));
     const auto verdict = VerifyOnce(TypicalAcceptance(), {3}, {row, row}, {}, sampler);
     EXPECT_EQ(verdict.accepted, 0);
     EXPECT_EQ(verdict.next, sampler.Sample(row.data(), distribution.data()));
