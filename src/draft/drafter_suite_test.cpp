@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <functional>
 #include <new>
-#include <numeric>
 #include <random>
 #include <set>
 

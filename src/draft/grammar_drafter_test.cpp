@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/grammar_drafter.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
+#include "draft/drafting_testing.h"
 
 namespace foretoken::draft {
 namespace {
-
-using Tokens = std::vector<Token>;
 
 constexpr Token kGrammarEnd = 26;
 
@@ -38,31 +33,16 @@ class GrammarDrafts : public testing::Test {
   GrammarDrafter drafter_{2};
 
   void Begin(SeqId seq, std::shared_ptr<const grammar::Grammar> grammar, int min_new_tokens = 0) {
-    const Tokens prompt = {1}, ends = {kGrammarEnd};
-    drafter_.Begin({.seq = seq,
-                    .prompt = prompt,
-                    .max_new_tokens = 100,
-                    .sampling = {},
-                    .end_tokens = ends,
-                    .min_new_tokens = min_new_tokens,
-                    .noise = {},
-                    .grammar = std::move(grammar)});
+    const Tokens ends = {kGrammarEnd};
+    Start(drafter_, {1},
+          {.seq = seq,
+           .sampling = {},
+           .end_tokens = ends,
+           .min_new_tokens = min_new_tokens,
+           .grammar = std::move(grammar)});
   }
-  void Commit(SeqId seq, std::string_view text) {
-    const Tokens tokens = Spelt(text);
-    const Observation observation{.seq = seq, .committed = tokens};
-    drafter_.Observe({&observation, 1});
-  }
-  round::Proposal Propose(SeqId seq, int most = 64) {
-    const Ask ask{seq, most};
-    round::Proposal proposal;
-    drafter_.Propose({&ask, 1}, {&proposal, 1});
-    return proposal;
-  }
-  Tokens Draft(SeqId seq, int most = 64) {
-    const auto proposal = Propose(seq, most);
-    return {proposal.tokens.begin(), proposal.tokens.end()};
-  }
+  void Commit(SeqId seq, std::string_view text) { draft::Commit(drafter_, Spelt(text), seq); }
+  Tokens Draft(SeqId seq, int most = 64) { return Drafted(drafter_, most, seq); }
 };
 
 TEST_F(GrammarDrafts, AreWhatTheGrammarForces) {
@@ -102,7 +82,7 @@ TEST_F(GrammarDrafts, SpeakLouderTheMoreThereAre) {
   const std::string all = "abcdefghij";
   std::vector<int> evidence;
   for (const char c : all) {
-    evidence.push_back(Propose(0).evidence);
+    evidence.push_back(Proposal(drafter_, 64).evidence);
     Commit(0, std::string(1, c));
   }
   EXPECT_EQ(evidence, (std::vector<int>{3, 3, 3, 2, 2, 2, 2, 1, 1, 0}));

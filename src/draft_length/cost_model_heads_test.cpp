@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <climits>
 #include <random>
-#include <vector>
 
 #include "draft_length/cost_model.h"
 

@@ -232,15 +232,29 @@ struct Machine {
   RoundCosts costs;
 };
 
+// What is chosen for a sequence alone.
+Plan Chosen(CostModel& model, const Offer& offer) {
+  Plan plan{.offers = {&offer, 1}};
+  model.Choose({&plan, 1});
+  plan.offers = {};
+  return plan;
+}
+
+// Plans of n sequences that have begun.
+std::vector<Plan> PlansOf(CostModel& model, int n, const Offer& offer) {
+  std::vector<Plan> plans;
+  for (SeqId seq = 0; seq < n; ++seq) {
+    model.Begin(seq, {.most = offer.most});
+    plans.push_back({.seq = seq, .offers = {&offer, 1}});
+  }
+  return plans;
+}
+
 TEST(CostModel, SharesTheRowsOfAPassAmongSequences) {
   Machine machine(60);
   CostModel model({.name = "cost-model", .max_sequences = 8, .costs = &machine.costs});
   const Offer offer{.most = 16, .made = true};
-  std::vector<Plan> plans;
-  for (SeqId seq = 0; seq < 8; ++seq) {
-    model.Begin(seq, {.most = 16});
-    plans.push_back({.seq = seq, .offers = {&offer, 1}});
-  }
+  std::vector<Plan> plans = PlansOf(model, 8, offer);
   // Sequence 3 always agrees with the target, the others never do.
   for (int round = 0; round < 40; ++round)
     for (SeqId seq = 0; seq < 8; ++seq)
@@ -260,13 +274,10 @@ TEST(CostModel, DraftsLessTheFullerThePassIs) {
   int before = 9;
   for (const int n : {1, 2, 4, 8, 16}) {
     CostModel model({.name = "cost-model", .max_sequences = n, .costs = &machine.costs});
-    std::vector<Plan> plans;
-    for (SeqId seq = 0; seq < n; ++seq) {
-      model.Begin(seq, {.most = 8});
-      plans.push_back({.seq = seq, .offers = {&offer, 1}});
+    std::vector<Plan> plans = PlansOf(model, n, offer);
+    for (SeqId seq = 0; seq < n; ++seq)
       for (int round = 0; round < 40; ++round)
         model.Observe(seq, {.drafted = 6, .accepted = round % 2 == 0 ? 6 : 2, .us = 1500});
-    }
     model.Choose(plans);
     int sum = 0;
     for (const Plan& plan : plans) sum += plan.k;
@@ -283,13 +294,10 @@ TEST(CostModel, KnowsWhatDraftsOfManySequencesCostTogether) {
     machine.costs.StartDrafter(0, 60, all_us, 0);
     const Offer offer{.most = 8};
     CostModel model({.name = "cost-model", .max_sequences = 16, .costs = &machine.costs});
-    std::vector<Plan> plans;
-    for (SeqId seq = 0; seq < 16; ++seq) {
-      model.Begin(seq, {.most = 8});
-      plans.push_back({.seq = seq, .offers = {&offer, 1}});
+    std::vector<Plan> plans = PlansOf(model, 16, offer);
+    for (SeqId seq = 0; seq < 16; ++seq)
       for (int round = 0; round < 40; ++round)
         model.Observe(seq, {.drafted = 1, .accepted = round % 4 != 0, .us = 1500});
-    }
     model.Choose(plans);
     int sum = 0;
     for (const Plan& plan : plans) sum += plan.k;
@@ -353,9 +361,7 @@ TEST(CostModel, LearnsDraftsOfDifferentEvidenceApart) {
     model.Observe(0, {.evidence = 3, .drafted = 4, .accepted = 4, .us = 1500});
   }
   for (const auto& [evidence, least, most] : {std::tuple{0, 0, 0}, {3, 4, 8}}) {
-    const Offer offer{.most = 8, .made = true, .evidence = evidence};
-    Plan plan{.offers = {&offer, 1}};
-    model.Choose({&plan, 1});
+    const Plan plan = Chosen(model, {.most = 8, .made = true, .evidence = evidence});
     EXPECT_GE(plan.k, least) << evidence;
     EXPECT_LE(plan.k, most) << evidence;
   }
@@ -367,9 +373,7 @@ TEST(CostModel, ShiesAwayFromReadingALongTextForOneDraft) {
   CostModel model({.name = "cost-model", .costs = &machine.costs});
   model.Begin(0, {.most = 8});
   for (const auto& [missing, drafts] : {std::pair{0, true}, {100'000, false}}) {
-    const Offer offer{.most = 8, .missing = missing};
-    Plan plan{.offers = {&offer, 1}};
-    model.Choose({&plan, 1});
+    const Plan plan = Chosen(model, {.most = 8, .missing = missing});
     EXPECT_EQ(plan.k > 0, drafts) << missing;
   }
 }
@@ -461,9 +465,7 @@ TEST(CostModel, WeighsItsLeastNumberAsAWhole) {
     model.Begin(0, {.least = least, .most = 8});
     for (int round = 0; round < 60; ++round)
       model.Observe(0, {.drafted = 6, .accepted = round % 2, .us = 1500});
-    const Offer offer{.most = 8, .made = true};
-    Plan plan{.offers = {&offer, 1}};
-    model.Choose({&plan, 1});
+    const Plan plan = Chosen(model, {.most = 8, .made = true});
     EXPECT_EQ(plan.k > 0, drafts) << least;
   }
 }
@@ -475,9 +477,7 @@ TEST(CostModel, StopsAskingADrafterWhoseDraftsEndTooSoonToBeSent) {
   model.Begin(0, {.least = 3, .most = 8});
   int asked = 0;
   for (int round = 0; round < 300; ++round) {
-    const Offer offer{.most = 8};
-    Plan plan{.offers = {&offer, 1}};
-    model.Choose({&plan, 1});
+    const Plan plan = Chosen(model, {.most = 8});
     asked += plan.k > 0;
     model.Observe(0, {.withheld = plan.k > 0 ? 2 : 0, .us = 1000.0 + 100 * plan.k});
   }
@@ -491,9 +491,7 @@ TEST(CostModel, SaysWhichRoundsMeasure) {
   model.Begin(0, {.most = 8});
   int probes = 0, plain = 0;
   for (int round = 0; round < 400; ++round) {
-    const Offer offer{.most = 8, .made = true};
-    Plan plan{.offers = {&offer, 1}};
-    model.Choose({&plan, 1});
+    const Plan plan = Chosen(model, {.most = 8, .made = true});
     if (plan.probe) {
       EXPECT_EQ(*plan.probe, ProbeKind::kDrafter);
       EXPECT_EQ(plan.k, 1);
@@ -513,13 +511,9 @@ TEST(CostModel, MeasuresPlainDecodingBeforeItKnowsWhatAPassCosts) {
   RoundCosts costs(65, 1);
   CostModel model({.name = "cost-model", .costs = &costs});
   model.Begin(0, {.most = 8});
-  const Offer offer{.most = 8};
-  Plan plan{.offers = {&offer, 1}};
-  model.Choose({&plan, 1});
-  EXPECT_EQ(plan.probe, ProbeKind::kBaseline);
+  EXPECT_EQ(Chosen(model, {.most = 8}).probe, ProbeKind::kBaseline);
   costs.RecordPass(1, 0, 1000);
-  model.Choose({&plan, 1});
-  EXPECT_NE(plan.probe, ProbeKind::kBaseline);
+  EXPECT_NE(Chosen(model, {.most = 8}).probe, ProbeKind::kBaseline);
 }
 
 TEST(CostModel, SaysWhereThePassHasNoRowsLeft) {
@@ -529,11 +523,7 @@ TEST(CostModel, SaysWhereThePassHasNoRowsLeft) {
   EXPECT_EQ(model.MostRows(), 3);
   const Offer offer{.most = 8, .made = true};
   for (const int n : {2, 3, 4}) {
-    std::vector<Plan> plans;
-    for (SeqId seq = 0; seq < n; ++seq) {
-      model.Begin(seq, {.most = 8});
-      plans.push_back({.seq = seq, .offers = {&offer, 1}});
-    }
+    std::vector<Plan> plans = PlansOf(model, n, offer);
     model.Choose(plans);
     int drafts = 0, refused = 0;
     for (const Plan& plan : plans) drafts += plan.k, refused += plan.out_of_rows;

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts come from clients. Tokens that were chosen to collide in a table of a drafter cost it no
 // more than others, or one client's text would stop the engine's thread for all.
-#include <gtest/gtest.h>
 
 #include <bit>
-#include <memory>
-#include <vector>
 
 #include "base/chosen_keys_testing.h"
 #include "base/growth_testing.h"

@@ -1,38 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/lookup/prediction.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
 #include <random>
 
+#include "draft/drafting_testing.h"
+
 namespace foretoken::draft {
 namespace {
-
-using Tokens = std::vector<Token>;
 
 class Prediction : public testing::Test {
  protected:
   PredictionDrafter drafter_{2, 1000};
 
   void Begin(const Tokens& prediction, const Tokens& prompt = {1}) {
-    drafter_.Begin({.prompt = prompt,
-                    .max_new_tokens = 100,
-                    .sampling = {},
-                    .end_tokens = {},
-                    .noise = {},
-                    .prediction = prediction});
+    Start(drafter_, prompt, {.sampling = {}, .prediction = prediction});
   }
-  void Commit(const Tokens& tokens) {
-    const Observation observation{.committed = tokens};
-    drafter_.Observe({&observation, 1});
-  }
-  Tokens Draft(int most) {
-    const Ask ask{0, most};
-    round::Proposal proposal;
-    drafter_.Propose({&ask, 1}, {&proposal, 1});
-    return {proposal.tokens.begin(), proposal.tokens.end()};
-  }
+  void Commit(const Tokens& tokens) { draft::Commit(drafter_, tokens); }
+  Tokens Draft(int most) { return Drafted(drafter_, most); }
 };
 
 TEST_F(Prediction, IsDraftedFromItsBeginningAndAsLongAsTheOutputFollowsIt) {
@@ -107,12 +92,7 @@ TEST_F(Prediction, EvidenceIsHowLongTheOutputHasFollowedIt) {
   Tokens prediction(20);
   std::iota(prediction.begin(), prediction.end(), 10);
   Begin(prediction);
-  const auto evidence = [&] {
-    const Ask ask{0, 1};
-    round::Proposal proposal;
-    drafter_.Propose({&ask, 1}, {&proposal, 1});
-    return proposal.evidence;
-  };
+  const auto evidence = [&] { return Proposal(drafter_, 1).evidence; };
   for (const int expected : {0, 0, 1, 1, 2, 2, 2, 2, 3, 3}) {
     EXPECT_EQ(evidence(), expected);
     Commit(Draft(1));
@@ -130,17 +110,9 @@ TEST_F(Prediction, DraftsNothingWithoutOne) {
 
 TEST_F(Prediction, UsesOnlyWhatFitsTheContext) {
   PredictionDrafter drafter(1, 3);
-  const Tokens prompt = {1}, prediction = {10, 11, 12, 13};
-  drafter.Begin({.prompt = prompt,
-                 .max_new_tokens = 10,
-                 .sampling = {},
-                 .end_tokens = {},
-                 .noise = {},
-                 .prediction = prediction});
-  const Ask ask{0, 8};
-  round::Proposal proposal;
-  drafter.Propose({&ask, 1}, {&proposal, 1});
-  EXPECT_EQ(proposal.length(), 3);
+  const Tokens prediction = {10, 11, 12, 13};
+  Start(drafter, {1}, {.sampling = {}, .prediction = prediction});
+  EXPECT_EQ(Proposal(drafter, 8).length(), 3);
 }
 
 // The definition, by scanning.

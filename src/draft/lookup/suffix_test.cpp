@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/lookup/suffix.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <random>
 
+#include "draft/drafting_testing.h"
+
 namespace foretoken::draft {
 namespace {
 
-using Tokens = std::vector<Token>;
 using Texts = std::vector<Tokens>;
 constexpr int kMaxContext = SuffixAutomaton::kMaxContext;
 
@@ -52,6 +51,17 @@ Tokens RandomTextFor(std::mt19937& random, unsigned alphabet, std::size_t n) {
   return text;
 }
 
+void ExpectKnows(const SuffixAutomaton& automaton, const SuffixAutomaton::Match& match,
+                 const Known& expected) {
+  const auto followed = automaton.Followed(match);
+  ASSERT_EQ(followed.length, expected.length);
+  if (followed.length == 0) return;
+  const auto follower = automaton.Next(followed);
+  ASSERT_EQ(follower.token, expected.follower.token);
+  ASSERT_EQ(follower.count, expected.follower.count);
+  ASSERT_EQ(follower.total, expected.follower.total);
+}
+
 TEST(SuffixAutomaton, KnowsWhatANaiveScanOfOneTextKnows) {
   std::mt19937 random(1);
   for (unsigned round = 0; round < 40; ++round) {
@@ -62,13 +72,8 @@ TEST(SuffixAutomaton, KnowsWhatANaiveScanOfOneTextKnows) {
       automaton.Add(t);
       so_far.push_back(t);
       const Known expected = NaiveSuffixFollower(so_far, {so_far});
-      const auto match = automaton.Followed(automaton.newest());
-      ASSERT_EQ(match.length, expected.length) << "round " << round << " at " << so_far.size();
-      if (match.length == 0) continue;
-      const auto follower = automaton.Next(match);
-      ASSERT_EQ(follower.token, expected.follower.token);
-      ASSERT_EQ(follower.count, expected.follower.count);
-      ASSERT_EQ(follower.total, expected.follower.total);
+      ASSERT_NO_FATAL_FAILURE(ExpectKnows(automaton, automaton.newest(), expected))
+          << "round " << round << " at " << so_far.size();
     }
   }
 }
@@ -89,13 +94,8 @@ TEST(SuffixAutomaton, KnowsWhatANaiveScanOfSeveralTextsKnows) {
       text.push_back(t);
       match = automaton.Advance(match, t);
       const Known expected = NaiveSuffixFollower(text, source);
-      const auto followed = automaton.Followed(match);
-      ASSERT_EQ(followed.length, expected.length) << "round " << round << " at " << text.size();
-      if (followed.length == 0) continue;
-      const auto follower = automaton.Next(followed);
-      ASSERT_EQ(follower.token, expected.follower.token);
-      ASSERT_EQ(follower.count, expected.follower.count);
-      ASSERT_EQ(follower.total, expected.follower.total);
+      ASSERT_NO_FATAL_FAILURE(ExpectKnows(automaton, match, expected))
+          << "round " << round << " at " << text.size();
     }
   }
 }
@@ -159,29 +159,6 @@ Tokens NaiveSuffixDraft(const Tokens& committed, const std::vector<Texts>& memor
   return {text.begin() + static_cast<std::ptrdiff_t>(committed.size()), text.end()};
 }
 
-Tokens ProposeSuffix(SuffixDrafter& drafter, SeqId seq, int most) {
-  const Ask ask{seq, most};
-  round::Proposal proposal;
-  drafter.Propose({&ask, 1}, {&proposal, 1});
-  return {proposal.tokens.begin(), proposal.tokens.end()};
-}
-
-void CommitSuffix(SuffixDrafter& drafter, SeqId seq, const Tokens& tokens) {
-  const Observation observation{.seq = seq, .committed = tokens};
-  drafter.Observe({&observation, 1});
-}
-
-void Begin(SuffixDrafter& drafter, SeqId seq, const Tokens& prompt, int max_new_tokens = 200,
-           float draft_p_min = 0) {
-  drafter.Begin({.seq = seq,
-                 .prompt = prompt,
-                 .max_new_tokens = max_new_tokens,
-                 .sampling = {},
-                 .end_tokens = {},
-                 .noise = {},
-                 .draft_p_min = draft_p_min});
-}
-
 // The outputs that a drafter with these settings remembers.
 class NaiveMemory {
  public:
@@ -228,14 +205,14 @@ void CompareWithNaive(const SuffixSettings& settings, unsigned seed, float p_min
       s.text = RandomTextFor(random, 4, 1 + random() % 40);
       s.n_prompt = s.text.size();
       s.running = true;
-      Begin(drafter, seq, s.text, 500, p_min);
+      Start(drafter, s.text, {.seq = seq, .sampling = {}, .draft_p_min = p_min});
     }
     const Tokens expected = NaiveSuffixDraft(s.text, memory.generations(), 6, settings, p_min);
-    ASSERT_EQ(ProposeSuffix(drafter, seq, 6), expected) << "seed " << seed << " step " << step;
+    ASSERT_EQ(Drafted(drafter, 6, seq), expected) << "seed " << seed << " step " << step;
     n_drafted += static_cast<int>(expected.size());
     Tokens next = random() % 2 == 0 ? expected : Tokens{};
     next.push_back(static_cast<Token>(random() % 4));
-    CommitSuffix(drafter, seq, next);
+    Commit(drafter, next, seq);
     s.text.insert(s.text.end(), next.begin(), next.end());
     if (random() % 12 != 0) continue;
     drafter.End(seq);
@@ -254,52 +231,40 @@ TEST(SuffixDrafter, DraftsWhatANaiveScanDraftsWhileItForgets) {
 }
 
 TEST(SuffixDrafter, DraftsWhatANaiveScanDraftsUnderOtherLimits) {
-  CompareWithNaive({.max_sequences = 2,
-                    .max_context = 1000,
-                    .max_tokens = 500,
-                    .length_factor = 3,
-                    .min_path_probability = 0.3},
-                   5, 0);
-  CompareWithNaive({.max_sequences = 2,
-                    .max_context = 1000,
-                    .max_tokens = 500,
-                    .length_factor = 2.5,
-                    .min_path_probability = 0},
-                   6, 0.6f);
+  SuffixSettings settings{.max_sequences = 2, .max_context = 1000, .max_tokens = 500};
+  settings.length_factor = 3, settings.min_path_probability = 0.3;
+  CompareWithNaive(settings, 5, 0);
+  settings.length_factor = 2.5, settings.min_path_probability = 0;
+  CompareWithNaive(settings, 6, 0.6f);
 }
 
 TEST(SuffixDrafter, DraftsWhatAnEarlierOutputSaidAndNotWhatAnEarlierPromptSaid) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100});
-  Begin(drafter, 0, {50, 51, 52, 53});
-  CommitSuffix(drafter, 0, {10, 11, 12, 13, 14});
+  Start(drafter, {50, 51, 52, 53});
+  Commit(drafter, {10, 11, 12, 13, 14});
   drafter.End(0);
-  Begin(drafter, 0, {9, 10, 11});
-  EXPECT_EQ(ProposeSuffix(drafter, 0, 8), (Tokens{12, 13, 14}));
+  Start(drafter, {9, 10, 11});
+  EXPECT_EQ(Drafted(drafter, 8), (Tokens{12, 13, 14}));
   drafter.End(0);
-  Begin(drafter, 0, {50, 51});
-  EXPECT_TRUE(ProposeSuffix(drafter, 0, 8).empty());
+  Start(drafter, {50, 51});
+  EXPECT_TRUE(Drafted(drafter, 8).empty());
 }
 
 TEST(SuffixDrafter, DraftsFromOutputsOfTheSameSaltOnly) {
   SuffixDrafter drafter({.max_sequences = 2, .max_context = 100});
   const auto begin = [&](SeqId seq, SaltId salt, const Tokens& prompt, bool teaches = true) {
-    drafter.Begin({.seq = seq,
-                   .prompt = prompt,
-                   .max_new_tokens = 50,
-                   .sampling = {},
-                   .salt = salt,
-                   .teaches = teaches});
+    Start(drafter, prompt, {.seq = seq, .sampling = {}, .salt = salt, .teaches = teaches});
   };
   begin(1, 5, {1, 10, 11});  // it runs while others end
   for (const auto& [salt, first, teaches] :
        {std::tuple{5, 40, true}, {6, 50, true}, {7, 60, false}}) {
     begin(0, salt, {1}, teaches);
-    CommitSuffix(drafter, 0, {10, 11, first, first + 1});
+    Commit(drafter, {10, 11, first, first + 1});
     drafter.End(0);
   }
   const auto drafts = [&](SaltId salt) {
     begin(0, salt, {2, 10, 11});
-    const Tokens proposed = ProposeSuffix(drafter, 0, 8);
+    const Tokens proposed = Drafted(drafter, 8);
     drafter.End(0);
     return proposed;
   };
@@ -307,20 +272,19 @@ TEST(SuffixDrafter, DraftsFromOutputsOfTheSameSaltOnly) {
   EXPECT_EQ(drafts(6), (Tokens{50, 51}));
   EXPECT_TRUE(drafts(7).empty()) << "it taught nothing";
   EXPECT_TRUE(drafts(kNoSalt).empty());
-  EXPECT_EQ(ProposeSuffix(drafter, 1, 8), (Tokens{40, 41}));
+  EXPECT_EQ(Drafted(drafter, 8, 1), (Tokens{40, 41}));
 }
 
 // One short output for each of many salts: together they stay within the bound, so the first is gone.
 TEST(SuffixDrafter, ManySaltsForgetTheOldestOutputs) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .max_tokens = 200});
   const auto drafts = [&](SaltId salt) {
-    const Tokens prompt = {2, 10};
-    drafter.Begin({.prompt = prompt, .max_new_tokens = 9, .sampling = {}, .salt = salt});
-    return ProposeSuffix(drafter, 0, 8);
+    Start(drafter, {2, 10}, {.sampling = {}, .salt = salt});
+    return Drafted(drafter, 8);
   };
   for (SaltId salt = 1; salt <= 60; ++salt) {
     drafts(salt);
-    CommitSuffix(drafter, 0, {10, 12});
+    Commit(drafter, {10, 12});
     drafter.End(0);
   }
   EXPECT_TRUE(drafts(1).empty());
@@ -330,13 +294,13 @@ TEST(SuffixDrafter, ManySaltsForgetTheOldestOutputs) {
 TEST(SuffixDrafter, ForgetsEarlierOutputsWhenItIsTold) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100});
   for (int request = 0; request < 2; ++request) {  // one is remembered, one has just ended
-    Begin(drafter, 0, {50, 51});
-    CommitSuffix(drafter, 0, {10, 11, 12, 13, 14});
+    Start(drafter, {50, 51});
+    Commit(drafter, {10, 11, 12, 13, 14});
     drafter.End(0);
   }
   drafter.Forget();
-  Begin(drafter, 0, {9, 10, 11});
-  EXPECT_TRUE(ProposeSuffix(drafter, 0, 8).empty());
+  Start(drafter, {9, 10, 11});
+  EXPECT_TRUE(Drafted(drafter, 8).empty());
 }
 
 TEST(SuffixDrafter, ALongerMatchAllowsALongerDraft) {
@@ -345,8 +309,8 @@ TEST(SuffixDrafter, ALongerMatchAllowsALongerDraft) {
   for (std::size_t n = 1; n <= 4; ++n) {
     Tokens prompt = known;
     prompt.insert(prompt.end(), known.begin(), known.begin() + static_cast<std::ptrdiff_t>(n));
-    Begin(drafter, 0, prompt);
-    EXPECT_EQ(ProposeSuffix(drafter, 0, 64).size(), n * 3 / 2) << n;
+    Start(drafter, prompt);
+    EXPECT_EQ(Drafted(drafter, 64).size(), n * 3 / 2) << n;
     drafter.End(0);
   }
 }
@@ -356,55 +320,48 @@ TEST(SuffixDrafter, StopsWhereWhatFollowsIsUnclear) {
   const Tokens prompt = {1, 2, 3, 1, 2, 4, 1, 2, 5, 1};
   for (const double least : {0.3, 0.4}) {
     SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .min_path_probability = least});
-    Begin(drafter, 0, prompt);
-    EXPECT_EQ(ProposeSuffix(drafter, 0, 2), least < 1.0 / 3 ? (Tokens{2, 5}) : Tokens{2});
+    Start(drafter, prompt);
+    EXPECT_EQ(Drafted(drafter, 2), least < 1.0 / 3 ? (Tokens{2, 5}) : Tokens{2});
   }
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .min_path_probability = 0});
-  Begin(drafter, 0, prompt, 200, 0.4f);
-  EXPECT_EQ(ProposeSuffix(drafter, 0, 2), Tokens{2});
+  Start(drafter, prompt, {.sampling = {}, .draft_p_min = 0.4f});
+  EXPECT_EQ(Drafted(drafter, 2), Tokens{2});
 }
 
 TEST(SuffixDrafter, EvidenceIsWhatSpeaksForTheFirstDraft) {
-  const std::pair<Tokens, int> cases[] = {{{1, 2, 3}, 0},                    // nothing
-                                          {{1, 2, 3, 1}, 0},                 // one token, once
-                                          {{1, 2, 3, 1, 2, 4, 1}, 1},        // twice
-                                          {{1, 2, 3, 1, 2}, 1},              // two tokens
-                                          {{1, 2, 3, 4, 5, 1, 2, 3, 4}, 2},  // four
-                                          {{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7}, 3},
-                                          {{1, 2, 3, 9, 1, 2, 4, 8, 1, 2}, 0}};  // they differ
-  for (const auto& [prompt, evidence] : cases) {
-    SuffixDrafter drafter({.max_sequences = 1, .max_context = 100});
-    Begin(drafter, 0, prompt);
-    const Ask ask{0, 8};
-    round::Proposal proposal;
-    drafter.Propose({&ask, 1}, {&proposal, 1});
-    EXPECT_EQ(proposal.evidence, evidence) << testing::PrintToString(prompt);
-  }
+  ExpectEvidence([] { return SuffixDrafter({.max_sequences = 1, .max_context = 100}); },
+                 {{{1, 2, 3}, 0},                    // nothing
+                  {{1, 2, 3, 1}, 0},                 // one token, once
+                  {{1, 2, 3, 1, 2, 4, 1}, 1},        // twice
+                  {{1, 2, 3, 1, 2}, 1},              // two tokens
+                  {{1, 2, 3, 4, 5, 1, 2, 3, 4}, 2},  // four
+                  {{1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7}, 3},
+                  {{1, 2, 3, 9, 1, 2, 4, 8, 1, 2}, 0}});
 }
 
 TEST(SuffixDrafter, RunningSequencesDraftFromOutputsThatEndedMeanwhile) {
   SuffixDrafter drafter({.max_sequences = 3, .max_context = 100});
-  Begin(drafter, 0, {1, 10, 11});
-  Begin(drafter, 1, {2});
-  CommitSuffix(drafter, 1, {10, 11, 12, 13});
+  Start(drafter, {1, 10, 11});
+  Start(drafter, {2}, {.seq = 1, .sampling = {}});
+  Commit(drafter, {10, 11, 12, 13}, 1);
   drafter.End(1);
-  EXPECT_TRUE(ProposeSuffix(drafter, 0, 8).empty());
-  Begin(drafter, 2, {3});
-  EXPECT_EQ(ProposeSuffix(drafter, 0, 8), (Tokens{12, 13}));
+  EXPECT_TRUE(Drafted(drafter, 8).empty());
+  Start(drafter, {3}, {.seq = 2, .sampling = {}});
+  EXPECT_EQ(Drafted(drafter, 8), (Tokens{12, 13}));
 }
 
 TEST(SuffixDrafter, TheOldestOutputsAreForgotten) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 100, .max_tokens = 20});
   for (Token first : {10, 20, 30, 40}) {  // 8 tokens each: one fills a generation
-    Begin(drafter, 0, {1});
+    Start(drafter, {1});
     Tokens output(8);
     for (Token& t : output) t = first++;
-    CommitSuffix(drafter, 0, output);
+    Commit(drafter, output);
     drafter.End(0);
   }
   const auto remembers = [&](Token first) {
-    Begin(drafter, 0, {first, first + 1});
-    const bool yes = !ProposeSuffix(drafter, 0, 4).empty();
+    Start(drafter, {first, first + 1});
+    const bool yes = !Drafted(drafter, 4).empty();
     drafter.End(0);
     return yes;
   };
@@ -416,10 +373,10 @@ TEST(SuffixDrafter, TheOldestOutputsAreForgotten) {
 
 TEST(SuffixDrafter, StopsWhereTheTextOutgrowsWhatWasAnnounced) {
   SuffixDrafter drafter({.max_sequences = 1, .max_context = 6});
-  Begin(drafter, 0, {1, 2, 1, 2}, std::numeric_limits<int>::max());
-  EXPECT_EQ(ProposeSuffix(drafter, 0, 2), (Tokens{1, 2}));
-  CommitSuffix(drafter, 0, Tokens(50, 1));
-  EXPECT_TRUE(ProposeSuffix(drafter, 0, 2).empty());
+  Start(drafter, {1, 2, 1, 2}, {.max_new_tokens = std::numeric_limits<int>::max(), .sampling = {}});
+  EXPECT_EQ(Drafted(drafter, 2), (Tokens{1, 2}));
+  Commit(drafter, Tokens(50, 1));
+  EXPECT_TRUE(Drafted(drafter, 2).empty());
 }
 
 }  // namespace

@@ -3,13 +3,7 @@
 // it contains what one prefill of the committed text would have put there.
 #include "draft/networks/draft_model.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <random>
-
 #include "draft/networks/head_bench_testing.h"
-#include "kernels/dispatch.h"
 #include "model/fake_runner_testing.h"
 
 namespace foretoken::draft {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drafters with a network see a window of a long text (SpeculativeOptions::draft_window).
-#include <gtest/gtest.h>
 
 #include "draft/networks/assistant_drafter.h"
 #include "draft/networks/block_drafter.h"

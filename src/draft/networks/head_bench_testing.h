@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/normal_testing.h"
 #include "draft/drafter.h"
 #include "formats/checkpoint.h"
 #include "kernels/dispatch.h"
@@ -89,10 +90,7 @@ class HeadBench {
     target_ = *model::LocalRunner::Load(*target_file_, config, options_, kernels_, pool_, {});
     config_ = *model::HeadConfigFromFile(*head_file_);
     width_ = config_.head->features_width();
-    std::mt19937 random(9);
-    std::normal_distribution<float> normal;
-    features_.resize(kSequences * kFeatureRows * static_cast<std::size_t>(width_));
-    for (float& x : features_) x = normal(random);
+    features_ = Normal(kSequences * kFeatureRows * width_, 9);
   }
 
   std::unique_ptr<model::Runner> LoadHead() {

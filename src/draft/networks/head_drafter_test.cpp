@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/networks/head_drafter.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
 #include "draft/networks/head_bench_testing.h"

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft/networks/output_views.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "draft/networks/head_bench_testing.h"
 #include "draft/networks/head_drafter.h"
