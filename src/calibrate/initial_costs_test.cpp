@@ -5,13 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <utility>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/tools/profile.h"
-#include "kernels/dispatch.h"
 #include "loader/drafts/fake_drafter_testing.h"
-#include "model/fake_runner_testing.h"
 
 namespace foretoken::calibrate {
 namespace {

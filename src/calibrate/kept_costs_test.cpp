@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 
 namespace foretoken::calibrate {
@@ -21,11 +18,7 @@ class KeptCosts : public testing::Test {
   std::string folder() const { return (root_ / "cache" / "foretoken").string(); }
   std::string path() const { return folder() + "/costs.json"; }
   CostFile File(std::uint64_t key) const { return CostFile(folder(), key); }
-  std::string Text() const {
-    std::ostringstream text;
-    text << std::ifstream(path()).rdbuf();
-    return text.str();
-  }
+  std::string Text() const { return WholeFile(path()); }
 
   const fs::path root_ = fixtures::TemporaryFolder();
 };

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 
 namespace foretoken {
@@ -67,13 +68,12 @@ std::string Refusal(const std::string& text) {
 TEST_F(ProfileFiles, ComeBackAsTheyWereSaved) {
   const std::string path = At("a.json");
   ASSERT_TRUE(Example().Save(path));
-  const auto profile = Profile::Load(path);
-  ASSERT_TRUE(profile) << profile.error().message;
-  EXPECT_EQ(profile->ToText(), Example().ToText());
-  EXPECT_EQ(profile->target.hash, 0xfedcba9876543210);
-  EXPECT_EQ(profile->passes[3].us, 131.5);
-  EXPECT_EQ(profile->drafts[1].model.bytes, 0);
-  EXPECT_EQ(profile->recommendation.num_speculative_tokens, 3);
+  const auto profile = Got(Profile::Load(path));
+  EXPECT_EQ(profile.ToText(), Example().ToText());
+  EXPECT_EQ(profile.target.hash, 0xfedcba9876543210);
+  EXPECT_EQ(profile.passes[3].us, 131.5);
+  EXPECT_EQ(profile.drafts[1].model.bytes, 0);
+  EXPECT_EQ(profile.recommendation.num_speculative_tokens, 3);
   EXPECT_EQ(NumberOfFiles(), 1);
 }
 
@@ -81,9 +81,7 @@ TEST_F(ProfileFiles, AreReplacedWholeOrNotAtAll) {
   const std::string path = Write("a.json", "what was there before");
   Profile broken = Example();
   broken.rest_us = std::numeric_limits<double>::quiet_NaN();
-  const Status refused = broken.Save(path);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(Fails(broken.Save(path), ErrorCode::kInvalidArgument));
   std::string text;
   std::getline(std::ifstream(path), text);
   EXPECT_EQ(text, "what was there before");
@@ -127,14 +125,13 @@ TEST(ProfileText, HasEveryFieldOnceAndNoOther) {
 }
 
 TEST(ProfileText, TellsCopiesOfTheTargetApart) {
-  const auto profile = Profile::Parse(ExampleOfCopies().ToText());
-  ASSERT_TRUE(profile) << profile.error().message;
-  EXPECT_EQ(profile->ToText(), ExampleOfCopies().ToText());
-  EXPECT_EQ(profile->recommendation.self_draft, "Q3_K,Q4_K");
-  ASSERT_NE(profile->DraftOf("self", &profile->target, "Q3_K,Q4_K"), nullptr);
-  EXPECT_EQ(profile->DraftOf("self", &profile->target, "Q3_K,Q4_K")->us, 30);
-  EXPECT_EQ(profile->DraftOf("self", &profile->target, "Q4_0"), nullptr);
-  EXPECT_EQ(profile->DraftOf("self", &profile->target), nullptr);
+  const auto profile = Got(Profile::Parse(ExampleOfCopies().ToText()));
+  EXPECT_EQ(profile.ToText(), ExampleOfCopies().ToText());
+  EXPECT_EQ(profile.recommendation.self_draft, "Q3_K,Q4_K");
+  ASSERT_NE(profile.DraftOf("self", &profile.target, "Q3_K,Q4_K"), nullptr);
+  EXPECT_EQ(profile.DraftOf("self", &profile.target, "Q3_K,Q4_K")->us, 30);
+  EXPECT_EQ(profile.DraftOf("self", &profile.target, "Q4_0"), nullptr);
+  EXPECT_EQ(profile.DraftOf("self", &profile.target), nullptr);
   Profile twice = ExampleOfCopies();
   twice.drafts[1].self_draft = "Q2_K";
   EXPECT_EQ(Refusal(twice.ToText()),

@@ -3,7 +3,6 @@
 #include "base/growth_testing.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include "config/nearest_name.h"
 #include "foretoken/speculative_config.h"

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "base/failure_testing.h"
 #include "config/nearest_name.h"
 #include "fixtures/tiny_model.h"
 
@@ -20,8 +21,7 @@ using Change = std::function<void(SpeculativeOptions&)>;
 std::string CreateError(const Change& change) {
   SpeculativeOptions options;
   change(options);
-  const auto config = SpeculativeConfig::Create(options);
-  return config ? "" : config.error().message;
+  return MessageOf(SpeculativeConfig::Create(options));
 }
 
 SpeculativeConfig Config(const Change& change) {
@@ -39,7 +39,7 @@ std::string File(const std::string& text) {
   return path;
 }
 
-// A value that differs from the default, for each key.
+// A value of each key, which differs from the default and is written as it is printed.
 const std::map<std::string_view, std::string>& Values() {
   static const std::map<std::string_view, std::string> values = {
       {"speculative_method", "ngram,suffix"},
@@ -91,8 +91,7 @@ TEST(SpeculativeKeys, EveryKeyChangesItsOwnSettingAndPrintsIt) {
   for (const SpeculativeKey& key : SpeculativeKeys()) {
     SpeculativeOptions options;
     const std::string& value = Values().at(key.name);
-    const Status status = SetSpeculativeOption(options, key.name, value);
-    ASSERT_TRUE(status) << status.error().message;
+    ASSERT_TRUE(Works(SetSpeculativeOption(options, key.name, value)));
     const auto described = Describe(options);
     for (std::size_t i = 0; i < described.size(); ++i) {
       EXPECT_EQ(described[i].first, defaults[i].first);
@@ -201,8 +200,7 @@ TEST(SpeculativeKeys, DraftModelsAreAListOfPaths) {
 TEST(SpeculativeKeys, EachErrorSaysWhatWouldDo) {
   const auto error = [](std::string_view key, const std::string& text) {
     SpeculativeOptions options;
-    const Status status = SetSpeculativeOption(options, key, text);
-    return status ? "" : status.error().message;
+    return MessageOf(SetSpeculativeOption(options, key, text));
   };
   EXPECT_EQ(error("gamma", "4.5"), "gamma: '4.5' is not a whole number; give one in [0, 64]");
   EXPECT_EQ(error("gamma", "65"), "gamma: 65 is not in [0, 64]; give a value in that range");
@@ -388,8 +386,7 @@ TEST(SpeculativeConfig, EveryKeyComesFromAFile) {
                                     "\"" + std::string(key.name) + "\": \"" + value + "\""}) {
       SpeculativeOptions from_file, set;
       const std::string path = File("speculative_config:\n  " + text + "\n");
-      const auto status = ReadSpeculativeFile(path, kSpeculativeSection, from_file);
-      ASSERT_TRUE(status) << status.error().message;
+      ASSERT_TRUE(Works(ReadSpeculativeFile(path, kSpeculativeSection, from_file)));
       ASSERT_TRUE(SetSpeculativeOption(set, key.name, value));
       EXPECT_EQ(Describe(from_file), Describe(set)) << text;
     }
@@ -397,17 +394,15 @@ TEST(SpeculativeConfig, EveryKeyComesFromAFile) {
 }
 
 TEST(SpeculativeConfig, NestedAndFlatControllerSettingsMeanTheSame) {
-  const auto nested = SpeculativeConfig::Load(
+  const auto nested = Got(SpeculativeConfig::Load(
       File("speculative_config:\n  gamma: 6\n  ewma: {initial: 4, min: 3, max: 9, alpha: .5, "
-           "cooldown_steps: 7}\n"));
-  ASSERT_TRUE(nested) << nested.error().message;
-  const auto flat = SpeculativeConfig::Load(
+           "cooldown_steps: 7}\n")));
+  const auto flat = Got(SpeculativeConfig::Load(
       File("x:\n  num_speculative_tokens: 6\n  lookahead_initial: 4\n  lookahead_min: 3\n"
            "  lookahead_max: 9\n  lookahead_alpha: 0.5\n  lookahead_cooldown_steps: 7\n"),
-      "x");
-  ASSERT_TRUE(flat) << flat.error().message;
-  EXPECT_EQ(Describe(nested->options()), Describe(flat->options()));
-  EXPECT_EQ(nested->options().adaptive_lookahead.max, 9);
+      "x"));
+  EXPECT_EQ(Describe(nested.options()), Describe(flat.options()));
+  EXPECT_EQ(nested.options().adaptive_lookahead.max, 9);
 }
 
 TEST(SpeculativeConfig, AFileChangesTheBaseWhereItSpeaks) {
@@ -415,11 +410,10 @@ TEST(SpeculativeConfig, AFileChangesTheBaseWhereItSpeaks) {
   base.num_speculative_tokens = 3;
   base.ngram_max = 5;
   const auto config =
-      SpeculativeConfig::Load(File("s: {gamma: 7, method: [ngram, suffix]}"), "s", base);
-  ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->options().num_speculative_tokens, 7);
-  EXPECT_EQ(config->options().ngram_max, 5);
-  EXPECT_EQ(config->options().method, "ngram,suffix");
+      Got(SpeculativeConfig::Load(File("s: {gamma: 7, method: [ngram, suffix]}"), "s", base));
+  EXPECT_EQ(config.options().num_speculative_tokens, 7);
+  EXPECT_EQ(config.options().ngram_max, 5);
+  EXPECT_EQ(config.options().method, "ngram,suffix");
 }
 
 TEST(SpeculativeConfig, AJsonTextStandsForAFile) {
@@ -462,10 +456,9 @@ TEST(SpeculativeConfig, FaultyFilesAreNamedWithTheirLine) {
 TEST(SpeculativeConfig, AFileWithoutSectionsIsReadWhole) {
   for (const char* text : {"gamma: 6\nlookahead: ewma\newma: {max: 9}\n",
                            R"({"gamma": 6, "lookahead": "ewma", "ewma": {"max": 9}})"}) {
-    const auto config = SpeculativeConfig::Load(File(text));
-    ASSERT_TRUE(config) << config.error().message;
-    EXPECT_EQ(config->options().num_speculative_tokens, 6);
-    EXPECT_EQ(config->options().adaptive_lookahead.max, 9);
+    const auto config = Got(SpeculativeConfig::Load(File(text)));
+    EXPECT_EQ(config.options().num_speculative_tokens, 6);
+    EXPECT_EQ(config.options().adaptive_lookahead.max, 9);
   }
   SpeculativeOptions options;
   ASSERT_TRUE(
@@ -597,9 +590,7 @@ TEST(SpeculativeConfig, ChangesOneSettingAndKeepsItsDialect) {
 }
 
 TEST(SpeculativeConfig, RefusesTomlByName) {
-  const auto config = SpeculativeConfig::Load("settings.toml");
-  ASSERT_FALSE(config);
-  EXPECT_EQ(config.error().message,
+  EXPECT_EQ(MessageOf(SpeculativeConfig::Load("settings.toml")),
             "settings.toml: TOML is not read; write the settings as YAML (key: value) or JSON");
 }
 

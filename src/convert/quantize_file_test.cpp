@@ -2,12 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
-#include <sstream>
 
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/tools/quantize.h"
 #include "formats/checkpoint.h"
@@ -58,12 +56,6 @@ void ExpectRefused(const QuantizeOptions& options, ErrorCode code,
   const fs::path folder = fs::path(options.output).parent_path();
   for (const auto& entry : fs::directory_iterator(folder))
     EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
-}
-
-std::string BytesOf(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
 }
 
 std::map<std::string, std::string> TypesOf(const std::string& path) {
@@ -236,7 +228,7 @@ TEST(QuantizeFile, IsTheSameForAnyNumberOfThreads) {
   one.threads = 1;
   four.threads = 4;
   EXPECT_EQ(Written(one).rmse, Written(four).rmse);
-  EXPECT_EQ(BytesOf(one.output), BytesOf(four.output));
+  EXPECT_EQ(WholeFile(one.output), WholeFile(four.output));
 }
 
 TEST(QuantizeFile, AFloatFileGoesToF32AndBackUnchanged) {
@@ -246,7 +238,7 @@ TEST(QuantizeFile, AFloatFileGoesToF32AndBackUnchanged) {
   EXPECT_EQ(Written(wide).rmse, 0);
   const QuantizeOptions back = To("F16", wide.output);
   Written(back);
-  EXPECT_EQ(BytesOf(back.output), BytesOf(half.output));
+  EXPECT_EQ(WholeFile(back.output), WholeFile(half.output));
 }
 
 TEST(QuantizeFile, KeepsMetadataWithTheirTypes) {
@@ -276,7 +268,7 @@ TEST(QuantizeFile, KeepsMetadataWithTheirTypes) {
   expected.AddTensor("w.weight", 8, std::array<std::int64_t, 2>{32, 2},
                      file->Find("w.weight")->data);
   const auto bytes = expected.Bytes().value();
-  EXPECT_EQ(BytesOf(options.output),
+  EXPECT_EQ(WholeFile(options.output),
             std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
@@ -304,14 +296,14 @@ TEST(QuantizeFile, QuantisesQuantisedFilesOnlyWhenAllowed) {
 
 TEST(QuantizeFile, RefusesTheInputAsOutput) {
   const std::string input = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {});
-  const std::string before = BytesOf(input);
+  const std::string before = WholeFile(input);
   QuantizeOptions options = To("Q8_0", input);
   options.output = input;
   ExpectRefused(options, ErrorCode::kInvalidArgument, {"is the input, too"});
   options.output = (fs::path(input).parent_path() / "link.gguf").string();
   fs::create_symlink(input, options.output);
   ExpectRefused(options, ErrorCode::kInvalidArgument, {"is the input, too"});
-  EXPECT_EQ(BytesOf(input), before);
+  EXPECT_EQ(WholeFile(input), before);
 }
 
 TEST(QuantizeFile, RefusesOutputsThatAreNoFiles) {
@@ -332,8 +324,7 @@ TEST(QuantizeFile, RefusesOutputsThatAreNoFiles) {
 // The model with a key set to this value.
 std::string WithKey(const std::string& key, formats::MetadataValue value) {
   const auto model = OpenCheckpoint(SharedModel());
-  std::ifstream file(SharedModel(), std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::string bytes = WholeFile(SharedModel());
   formats::GgufWriter writer;
   writer.CopyKeys(std::as_bytes(std::span(bytes)));
   writer.Set(key, std::move(value));
@@ -391,14 +382,14 @@ TEST(QuantizeFile, AStopLeavesWhatWasThere) {
     return progress.fraction < 0.5;
   };
   ExpectRefused(options, ErrorCode::kIo, {"stopped"});
-  EXPECT_EQ(BytesOf(options.output), "before");
+  EXPECT_EQ(WholeFile(options.output), "before");
   options.on_progress = [&last](const QuantizeProgress& progress) {
     last = progress.fraction;
     return true;
   };
   Written(options);
   EXPECT_EQ(last, 1.0);
-  EXPECT_NE(BytesOf(options.output), "before");
+  EXPECT_NE(WholeFile(options.output), "before");
 }
 
 TEST(QuantizeFile, JoinsASplitModelAndSparesItsParts) {

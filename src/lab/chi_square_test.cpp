@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <random>
-#include <vector>
 
 namespace foretoken::lab {
 namespace {

@@ -3,10 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 
 namespace foretoken::loader {
@@ -35,9 +32,7 @@ TEST_F(KeptThings, AreReadAsTheyWereWrittenAndTheLastOnesGo) {
   EXPECT_TRUE(Read().empty());
   List().Write<KeptThing>({{.size = 4}, {.size = 2}, {.size = 7}, {.size = 1}}, kThingFields);
   EXPECT_EQ(Read(), (std::vector<KeptThing>{{.size = 4}, {.size = 2}, {.size = 7}}));
-  std::ostringstream text;
-  text << std::ifstream(folder_ / "things.json").rdbuf();
-  EXPECT_EQ(text.str(),
+  EXPECT_EQ(WholeFile(folder_ / "things.json"),
             "{\"foretoken_things\":1,\"things\":[{\"size\":4},{\"size\":2},{\"size\":7}]}\n");
 }
 

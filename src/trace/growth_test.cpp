@@ -2,8 +2,6 @@
 // The work to read a trace must grow no faster than the trace.
 #include "base/growth_testing.h"
 
-#include <gtest/gtest.h>
-
 #include "fixtures/tiny_model.h"
 #include "trace/traces_testing.h"
 
@@ -13,7 +11,7 @@ namespace {
 TEST(TraceGrowth, HostileText) {
   const std::string path = fixtures::TemporaryFolder() + "/run.jsonl";
   ASSERT_TRUE(Record(TraceOf({.right = RightWith(0.7, 1), .tokens = 2}, 1, 1), path));
-  const std::string recorded = ReadFile(path), header = recorded.substr(0, recorded.find('\n'));
+  const std::string recorded = WholeFile(path), header = recorded.substr(0, recorded.find('\n'));
   for (const char* const part :
        {"{}\n", "{\"a\":", "[", "[{}],", "{},", "\n", "{\"request\": 0}\n", "{\"round\": {}}\n",
         "1", "\"", "{\"a\": [{},{},{}]}\n", "\\u0000"})
@@ -31,7 +29,7 @@ TEST(TraceGrowth, RecordedRounds) {
   ExpectLinear("rounds", {1024, 4096}, [&](std::size_t tokens) {
     const TracedWorld world{.right = RightWith(0.7, 1), .tokens = static_cast<int>(tokens)};
     EXPECT_TRUE(Record(TraceOf(world, 4), path));
-    return [text = ReadFile(path)] { EXPECT_TRUE(ParseTrace(text, "run.jsonl")); };
+    return [text = WholeFile(path)] { EXPECT_TRUE(ParseTrace(text, "run.jsonl")); };
   });
 }
 

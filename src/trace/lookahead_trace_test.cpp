@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <string>
 
 #include "base/rng.h"
 #include "draft_length/registry.h"

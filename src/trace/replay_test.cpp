@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "draft_length/registry.h"
 #include "trace/traced_costs.h"
 #include "trace/traces_testing.h"

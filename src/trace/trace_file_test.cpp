@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 #include "kernels/dispatch.h"
-#include "trace/run_recorder.h"
 #include "trace/traces_testing.h"
 
 namespace foretoken::trace {
@@ -27,17 +23,16 @@ TEST_F(TraceFile, ComesBackAsItWasRecorded) {
   trace.requests[1].id = trace.requests[1].seed = ~std::uint64_t{0};
   trace.rounds[5].evidence = 2, trace.rounds[5].instant = trace.rounds[5].at_once = true;
   ASSERT_TRUE(Record(trace, path_));
-  const auto read = LoadTrace(path_);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->header.cpu, "quotes \" and \\ and \n and \xEF\xBF\xBD");
-  EXPECT_EQ(read->header.max_sequences, 1);
-  ASSERT_EQ(read->costs.size(), 2u);
-  EXPECT_EQ(read->costs[1].context, 128);
-  ASSERT_EQ(read->requests.size(), 3u);
-  EXPECT_EQ(read->requests[1].seed, ~std::uint64_t{0});
-  ASSERT_EQ(read->rounds.size(), trace.rounds.size());
+  const auto read = Got(LoadTrace(path_));
+  EXPECT_EQ(read.header.cpu, "quotes \" and \\ and \n and \xEF\xBF\xBD");
+  EXPECT_EQ(read.header.max_sequences, 1);
+  ASSERT_EQ(read.costs.size(), 2u);
+  EXPECT_EQ(read.costs[1].context, 128);
+  ASSERT_EQ(read.requests.size(), 3u);
+  EXPECT_EQ(read.requests[1].seed, ~std::uint64_t{0});
+  ASSERT_EQ(read.rounds.size(), trace.rounds.size());
   for (std::size_t i = 0; i < trace.rounds.size(); ++i) {
-    const TracedRound &a = read->rounds[i], &b = trace.rounds[i];
+    const TracedRound &a = read.rounds[i], &b = trace.rounds[i];
     EXPECT_EQ(a.request, b.request);
     EXPECT_EQ(a.pass, static_cast<std::int64_t>(i));
     EXPECT_EQ(a.prefill, b.prefill);
@@ -90,10 +85,9 @@ TEST_F(TraceFile, HoldsDistributionsAtTheDrafts) {
     recorder->EndPass({.rows = 3});
   }
   ASSERT_TRUE(recorder->Publish());
-  const auto trace = LoadTrace(path_);
-  ASSERT_TRUE(trace) << trace.error().message;
-  ASSERT_EQ(trace->rounds.size(), 4u);
-  const TracedRound &drawn = trace->rounds[1], &greedy = trace->rounds[3];
+  const auto trace = Got(LoadTrace(path_));
+  ASSERT_EQ(trace.rounds.size(), 4u);
+  const TracedRound &drawn = trace.rounds[1], &greedy = trace.rounds[3];
   EXPECT_NEAR(drawn.p[0], 0.3, 1e-5);
   EXPECT_NEAR(drawn.p[1], 0.8, 1e-5);
   EXPECT_NEAR(drawn.q[0], 0.5, 1e-5);
@@ -124,30 +118,24 @@ TEST_F(TraceFile, LeavesNothingBehindWhereNothingRan) {
 
 TEST_F(TraceFile, NeverReplacesAnotherKindOfFile) {
   std::ofstream(path_) << "GGUF and so on, long enough to be something";
-  const auto recorder = RunRecorder::Create(path_, TraceOf({}, 2, 0).header);
-  ASSERT_FALSE(recorder);
-  EXPECT_EQ(recorder.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(recorder.error().message.find("not a trace"), std::string::npos);
-  const auto folder =
-      RunRecorder::Create(fs::path(path_).parent_path().string(), TraceOf({}, 2, 0).header);
-  ASSERT_FALSE(folder);
-  EXPECT_EQ(folder.error().code, ErrorCode::kIo);
+  EXPECT_TRUE(Fails(RunRecorder::Create(path_, TraceOf({}, 2, 0).header),
+                    ErrorCode::kInvalidArgument, "not a trace"));
+  EXPECT_TRUE(
+      Fails(RunRecorder::Create(fs::path(path_).parent_path().string(), TraceOf({}, 2, 0).header),
+            ErrorCode::kIo));
 }
 
 TEST_F(TraceFile, AFullDiskIsAnErrorAtTheEnd) {
   if (!fs::exists("/dev/full")) GTEST_SKIP();
   RunTrace trace = TraceOf({.right = RightWith(0.5, 1), .tokens = 50}, 2, 1);
-  const Status status = Record(trace, "/dev/full");
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kIo);
-  EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+  EXPECT_TRUE(Fails(Record(trace, "/dev/full"), ErrorCode::kIo, "No space left"));
 }
 
 class HostileTrace : public TraceFile {
  protected:
   void SetUp() override {
     ASSERT_TRUE(Record(TraceOf({.right = RightWith(0.7, 1), .tokens = 20}, 3, 2), path_));
-    good_ = ReadFile(path_);
+    good_ = WholeFile(path_);
     ASSERT_TRUE(ParseTrace(good_, "t"));
   }
   // The error of the good trace with the first `from` behind `begin` replaced; "" if there is none.
@@ -206,12 +194,10 @@ TEST_F(HostileTrace, EveryValueIsChecked) {
 }
 
 TEST_F(HostileTrace, EveryCutIsAnError) {
-  for (std::size_t size = 0; size < good_.size(); ++size) {
-    const auto trace = ParseTrace(std::string_view(good_).substr(0, size), "t");
-    ASSERT_FALSE(trace) << size;
-    EXPECT_NE(trace.error().message.find(size == 0 ? "empty" : "cut off"), std::string::npos)
-        << trace.error().message;
-  }
+  for (std::size_t size = 0; size < good_.size(); ++size)
+    EXPECT_TRUE(Fails(ParseTrace(std::string_view(good_).substr(0, size), "t"),
+                      size == 0 ? "empty" : "cut off"))
+        << size;
 }
 
 TEST_F(HostileTrace, LinesThatAreTakenOutAreMissed) {

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <random>
-#include <sstream>
 #include <string>
 
+#include "base/files/whole_file_testing.h"
 #include "base/rng.h"
 #include "foretoken/tools/replay.h"
 #include "trace/run_recorder.h"
@@ -144,12 +143,6 @@ inline Status Record(const RunTrace& trace, const std::string& path) {
     recorder->EndPass({r.rows, r.draft_us, r.verify_us});
   }
   return recorder->Publish();
-}
-
-inline std::string ReadFile(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
 }
 
 }  // namespace foretoken::trace

@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 
 namespace foretoken::loader {
@@ -22,11 +19,7 @@ class CopyFigures : public testing::Test {
   CopyFile File(std::uint64_t model, std::uint64_t machine = 1) const {
     return CopyFile(folder(), model, machine);
   }
-  std::string Text() const {
-    std::ostringstream text;
-    text << std::ifstream(path()).rdbuf();
-    return text.str();
-  }
+  std::string Text() const { return WholeFile(path()); }
 
   const fs::path root_ = fixtures::TemporaryFolder();
 };

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "fixtures/model_folder.h"
 #include "fixtures/tiny_model.h"

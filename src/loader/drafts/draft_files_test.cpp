@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 
 namespace foretoken::loader {
@@ -24,10 +25,7 @@ class DraftFilesTest : public testing::Test {
   Result<DraftFiles> Open(const EngineOptions& options) const {
     return OpenDraftFiles(options, {*checkpoint_, *tokenizer_, part_});
   }
-  std::string ErrorOf(const EngineOptions& options) const {
-    const auto files = Open(options);
-    return files ? "" : files.error().message;
-  }
+  std::string ErrorOf(const EngineOptions& options) const { return MessageOf(Open(options)); }
 
   std::string Model(const std::string& name, TinyModelOptions options = {}) const {
     options.file_name = name;
@@ -39,15 +37,9 @@ class DraftFilesTest : public testing::Test {
 
   void SetUp() override {
     target_ = Model("target.gguf");
-    auto checkpoint = formats::OpenCheckpoint(target_);
-    ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-    checkpoint_ = std::move(*checkpoint);
-    auto tokenizer = text::Tokenizer::Load(checkpoint_->metadata());
-    ASSERT_TRUE(tokenizer) << tokenizer.error().message;
-    tokenizer_ = std::move(*tokenizer);
-    auto part = DescribeModel(*checkpoint_, *tokenizer_);
-    ASSERT_TRUE(part) << part.error().message;
-    part_ = std::move(*part);
+    checkpoint_ = Got(formats::OpenCheckpoint(target_));
+    tokenizer_ = Got(text::Tokenizer::Load(checkpoint_->metadata()));
+    part_ = Got(DescribeModel(*checkpoint_, *tokenizer_));
   }
 
   const std::string folder_ = fixtures::TemporaryFolder();
@@ -58,23 +50,21 @@ class DraftFilesTest : public testing::Test {
 };
 
 TEST_F(DraftFilesTest, WithoutFilesAndMethodsThereIsLookup) {
-  const auto files = Open(Options(""));
-  ASSERT_TRUE(files) << files.error().message;
-  EXPECT_EQ(files->methods, "ngram");
-  EXPECT_TRUE(files->drafts.empty());
+  const auto files = Got(Open(Options("")));
+  EXPECT_EQ(files.methods, "ngram");
+  EXPECT_TRUE(files.drafts.empty());
 }
 
 // Types that are named are a wish for a copy of any model; without them it must pay.
 TEST_F(DraftFilesTest, WithoutFilesAndMethodsTheModelMayDraftForItself) {
   EngineOptions options = Options("");
   options.speculative.self_draft = "Q4_0";
-  const auto files = Open(options);
-  ASSERT_TRUE(files) << files.error().message;
-  EXPECT_EQ(files->methods, "self,ngram");
-  ASSERT_EQ(files->drafts.size(), 1U);
-  EXPECT_TRUE(files->drafts[0].part.late);
-  EXPECT_GT(files->drafts[0].part.copy_size.own, 0);
-  EXPECT_NE(files->drafts[0].notice.find("self_draft off"), std::string::npos);
+  const auto files = Got(Open(options));
+  EXPECT_EQ(files.methods, "self,ngram");
+  ASSERT_EQ(files.drafts.size(), 1U);
+  EXPECT_TRUE(files.drafts[0].part.late);
+  EXPECT_GT(files.drafts[0].part.copy_size.own, 0);
+  EXPECT_NE(files.drafts[0].notice.find("self_draft off"), std::string::npos);
 
   const auto methods_of = [this](const EngineOptions& o) {
     const auto opened = Open(o);
@@ -103,80 +93,71 @@ TEST_F(DraftFilesTest, WithoutFilesAndMethodsTheModelMayDraftForItself) {
 TEST_F(DraftFilesTest, TheModelMayDraftWithItsOwnWeights) {
   EngineOptions options = Options("");
   options.speculative.self_draft = "own", options.speculative.draft_window = 64;
-  const auto files = Open(options);
-  ASSERT_TRUE(files) << files.error().message;
-  EXPECT_EQ(files->methods, "self,ngram");
-  ASSERT_EQ(files->drafts.size(), 1U);
-  EXPECT_EQ(files->drafts[0].part.copy_size.own, 0);
+  const auto files = Got(Open(options));
+  EXPECT_EQ(files.methods, "self,ngram");
+  ASSERT_EQ(files.drafts.size(), 1U);
+  EXPECT_EQ(files.drafts[0].part.copy_size.own, 0);
   EXPECT_EQ(
-      files->drafts[0].notice,
+      files.drafts[0].notice,
       "drafts: self, with the model's own weights (SpeculativeOptions::self_draft off turns it "
       "off)");
   options.speculative.draft_window = 0;
-  const Status status = CheckDraftOptions(options);
-  ASSERT_FALSE(status);
-  EXPECT_TRUE(status.error().message.starts_with("self_draft: own: ")) << status.error().message;
+  const std::string message = MessageOf(CheckDraftOptions(options));
+  EXPECT_TRUE(message.starts_with("self_draft: own: ")) << message;
 }
 
 TEST_F(DraftFilesTest, ACopyThatIsAskedForIsMadeAtOnce) {
-  const auto files = Open(Options("self"));
-  ASSERT_TRUE(files) << files.error().message;
-  ASSERT_EQ(files->drafts.size(), 1U);
-  EXPECT_FALSE(files->drafts[0].part.late);
+  const auto files = Got(Open(Options("self")));
+  ASSERT_EQ(files.drafts.size(), 1U);
+  EXPECT_FALSE(files.drafts[0].part.late);
 }
 
 TEST_F(DraftFilesTest, FilesChooseTheirUsualMethods) {
-  const auto files = Open(Options("", {Model("small.gguf"), Head(false), Head(true)}));
-  ASSERT_TRUE(files) << files.error().message;
-  EXPECT_EQ(files->methods, "standalone,mtp,eagle");
-  ASSERT_EQ(files->drafts.size(), 3U);
-  EXPECT_EQ(files->drafts[0].name, "standalone");
-  EXPECT_EQ(files->drafts[0].full_name, "standalone:small");
-  EXPECT_FALSE(files->drafts[0].part.config.head.has_value());
-  EXPECT_TRUE(files->drafts[1].part.config.head.has_value());
+  const auto files = Got(Open(Options("", {Model("small.gguf"), Head(false), Head(true)})));
+  EXPECT_EQ(files.methods, "standalone,mtp,eagle");
+  ASSERT_EQ(files.drafts.size(), 3U);
+  EXPECT_EQ(files.drafts[0].name, "standalone");
+  EXPECT_EQ(files.drafts[0].full_name, "standalone:small");
+  EXPECT_FALSE(files.drafts[0].part.config.head.has_value());
+  EXPECT_TRUE(files.drafts[1].part.config.head.has_value());
 }
 
 TEST_F(DraftFilesTest, MethodNoneOpensNothing) {
-  const auto files = Open(Options("none", {folder_ + "/not-there.gguf"}));
-  ASSERT_TRUE(files) << files.error().message;
-  EXPECT_TRUE(files->drafts.empty());
-  EXPECT_TRUE(files->checkpoints.empty());
+  const auto files = Got(Open(Options("none", {folder_ + "/not-there.gguf"})));
+  EXPECT_TRUE(files.drafts.empty());
+  EXPECT_TRUE(files.checkpoints.empty());
 }
 
 TEST_F(DraftFilesTest, NamesTellSeveralModelsApart) {
   const std::string other = fixtures::TemporaryFolder();
   TinyModelOptions same{.file_name = "far.gguf"};
-  const auto files = Open(Options(
-      "", {Model("near,by.gguf"), Model("far.gguf"), fixtures::WriteTinyModel(other, same)}));
-  ASSERT_TRUE(files) << files.error().message;
+  const auto files = Got(Open(Options(
+      "", {Model("near,by.gguf"), Model("far.gguf"), fixtures::WriteTinyModel(other, same)})));
   std::vector<std::string> names;
-  for (const DraftPart& draft : files->drafts) names.push_back(draft.name);
+  for (const DraftPart& draft : files.drafts) names.push_back(draft.name);
   EXPECT_EQ(names,
             (std::vector<std::string>{"standalone:near_by", "standalone:far", "standalone:far-2"}));
 }
 
 TEST_F(DraftFilesTest, AContextStopsWhereTheDraftsEnds) {
-  const auto files = Open(Options("", {Model("short.gguf", {.context_length = 64})}));
-  ASSERT_TRUE(files) << files.error().message;
-  EXPECT_EQ(files->drafts[0].part.tables.max_positions, 64);
+  const auto files = Got(Open(Options("", {Model("short.gguf", {.context_length = 64})})));
+  EXPECT_EQ(files.drafts[0].part.tables.max_positions, 64);
 }
 
 TEST_F(DraftFilesTest, AReducedHeadKeepsTokensOfTheTarget) {
   EngineOptions options = Options("", {Model("small.gguf")});
   options.speculative.draft_vocabulary = 40;
-  const auto files = Open(options);
-  ASSERT_TRUE(files) << files.error().message;
-  const std::vector<Token>& tokens = files->drafts[0].tokens;
+  const auto files = Got(Open(options));
+  const std::vector<Token>& tokens = files.drafts[0].tokens;
   EXPECT_EQ(tokens.size(), 40U);
-  EXPECT_EQ(files->drafts[0].part.options.output_tokens.size(), 40U);
+  EXPECT_EQ(files.drafts[0].part.options.output_tokens.size(), 40U);
   for (const Token token : tokens) EXPECT_LT(token, 320);
 }
 
 TEST_F(DraftFilesTest, VocabulariesThatDifferALittleGiveANotice) {
-  const auto files = Open(Options("", {Model("longer.gguf", {.vocab = 352})}));
-  ASSERT_TRUE(files) << files.error().message;
-  EXPECT_TRUE(files->drafts[0].shared.Has(7));
-  EXPECT_FALSE(files->drafts[0].shared.Has(330));
+  const auto files = Got(Open(Options("", {Model("longer.gguf", {.vocab = 352})})));
+  EXPECT_TRUE(files.drafts[0].shared.Has(7));
+  EXPECT_FALSE(files.drafts[0].shared.Has(330));
 }
 
 TEST_F(DraftFilesTest, AFileOfAnotherKindIsAnErrorThatNamesIt) {
@@ -203,8 +184,7 @@ TEST_F(DraftFilesTest, ATargetWithoutAHeadIsAnError) {
 
 TEST_F(DraftFilesTest, OptionsAreCheckedBeforeFilesAreOpened) {
   const auto why = [](const EngineOptions& options) {
-    const Status status = CheckDraftOptions(options);
-    return status ? "" : status.error().message;
+    return MessageOf(CheckDraftOptions(options));
   };
   EXPECT_EQ(why(Options("ngram")), "");
   EXPECT_EQ(why(Options("", {"a.gguf", "b.gguf"})), "");

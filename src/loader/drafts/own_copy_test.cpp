@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <string>
-#include <vector>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/tools/model_file.h"
 
@@ -207,10 +206,9 @@ std::vector<std::string> CopiesOf(fixtures::TinyModelOptions tiny, const std::st
   options.model = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), tiny);
   options.context_size = 64;
   options.speculative.self_draft = named;
-  const auto copies = DescribeCopies(options);
-  EXPECT_TRUE(copies) << copies.error().message;
+  const auto copies = Got(DescribeCopies(options));
   std::vector<std::string> types;
-  for (const ModelCopy& copy : *copies) types.push_back(copy.types);
+  for (const ModelCopy& copy : copies) types.push_back(copy.types);
   return types;
 }
 
@@ -244,21 +242,19 @@ TEST(OwnCopy, TellsWhatItTakesBeforeItIsMade) {
   options.model = path;
   options.context_size = 64;
   options.speculative.self_draft = "Q4_0";
-  const auto smaller = DescribeCopy(options);
-  ASSERT_TRUE(smaller) << smaller.error().message;
-  EXPECT_EQ(smaller->types, "Q4_0");
-  EXPECT_GT(smaller->bytes, 0);
-  EXPECT_NEAR(smaller->pass_share, 4.5 / 8.5, 0.02);
-  EXPECT_FALSE(smaller->is_likely_to_pay);
-  EXPECT_EQ(smaller->obstacle, "");
+  const auto smaller = Got(DescribeCopy(options));
+  EXPECT_EQ(smaller.types, "Q4_0");
+  EXPECT_GT(smaller.bytes, 0);
+  EXPECT_NEAR(smaller.pass_share, 4.5 / 8.5, 0.02);
+  EXPECT_FALSE(smaller.is_likely_to_pay);
+  EXPECT_EQ(smaller.obstacle, "");
   options.speculative.draft_window = 32;
   for (const char* types : {"Q8_0", "own"}) {
     options.speculative.self_draft = types;
-    const auto same = DescribeCopy(options);
-    ASSERT_TRUE(same) << same.error().message;
-    EXPECT_EQ(same->types, types);
-    EXPECT_EQ(same->bytes, 0);
-    EXPECT_EQ(same->pass_share, 1);
+    const auto same = Got(DescribeCopy(options));
+    EXPECT_EQ(same.types, types);
+    EXPECT_EQ(same.bytes, 0);
+    EXPECT_EQ(same.pass_share, 1);
   }
   options.speculative.self_draft = "Q9";
   EXPECT_FALSE(DescribeCopy(options));
