@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/failure_testing.h"
 #include "engine/step/fake_engine_testing.h"
 
 namespace foretoken::async {
@@ -66,9 +67,7 @@ TEST_F(Queue, WhatGoesOnIsTakenInAnyCaseButAStop) {
 
 TEST_F(Queue, TakesAllChoicesOfARequestOrNone) {
   ASSERT_TRUE(queue.Submit(Make(4)));
-  const auto refused = queue.Submit(Make(2));
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  EXPECT_TRUE(Fails(queue.Submit(Make(2)), ErrorCode::kBusy));
   EXPECT_EQ(queue.load().waiting, 4);
   EXPECT_TRUE(queue.Submit(Make(1)));
   EXPECT_EQ(queue.capacity(), 5);

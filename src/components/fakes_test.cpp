@@ -2,14 +2,10 @@
 // The fakes as their users have them: in a loop without a model, and in an engine.
 #include "foretoken/fakes.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <memory>
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "foretoken/verification.h"
 
 namespace foretoken::fakes {

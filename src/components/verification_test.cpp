@@ -5,9 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
-#include <random>
 
 #include "foretoken/verifier.h"
 #include "verify/rounds_testing.h"

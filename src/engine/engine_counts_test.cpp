@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "foretoken/stats.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
-#include <random>
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/replay.h"
@@ -38,12 +39,10 @@ class Record : public testing::TestWithParam<const char*> {
   }
   static std::vector<Completion> Complete(EngineOptions options,
                                           const std::vector<Request>& requests) {
-    auto engine = Engine::Open(std::move(options));
-    EXPECT_TRUE(engine) << engine.error().message;
-    auto completions = (*engine)->GenerateBatch(requests);
-    EXPECT_TRUE(completions) << completions.error().message;
-    EXPECT_TRUE((*engine)->RecordStatus());
-    return std::move(*completions);
+    auto engine = Got(Engine::Open(std::move(options)));
+    auto completions = Got(engine->GenerateBatch(requests));
+    EXPECT_TRUE(engine->RecordStatus());
+    return completions;
   }
 };
 
@@ -59,14 +58,13 @@ TEST_P(Record, HoldsWhatTheStatisticsCount) {
       EngineOptions options = Options(4);
       options.max_sequences = sequences;
       const auto completions = Complete(options, Requests(temperature));
-      const auto trace = LoadTrace(options.record);
-      ASSERT_TRUE(trace) << trace.error().message;
-      EXPECT_EQ(trace->header.method, GetParam());
-      EXPECT_FALSE(trace->costs.empty());
-      ASSERT_EQ(trace->requests.size(), completions.size());
+      const auto trace = Got(LoadTrace(options.record));
+      EXPECT_EQ(trace.header.method, GetParam());
+      EXPECT_FALSE(trace.costs.empty());
+      ASSERT_EQ(trace.requests.size(), completions.size());
       SpeculationStats seen;
       std::vector<std::size_t> tokens(completions.size());
-      for (const TracedRound& round : trace->rounds) {
+      for (const TracedRound& round : trace.rounds) {
         tokens[static_cast<std::size_t>(round.request)] +=
             static_cast<std::size_t>(round.committed);
         if (round.prefill) continue;
@@ -135,14 +133,13 @@ TEST_P(Record, AFullDiskIsANoticeAndHarmsNoText) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   EngineOptions options = Options(2);
   options.record = "/dev/full";
-  const auto engine = Engine::Open(options);
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto completion = (*engine)->Generate(Requests().front());
+  const auto engine = Got(Engine::Open(options));
+  const auto completion = engine->Generate(Requests().front());
   ASSERT_TRUE(completion);
   EXPECT_EQ(completion->token_ids.size(), 120u);
-  ASSERT_FALSE((*engine)->RecordStatus());
-  EXPECT_EQ((*engine)->RecordStatus().error().code, ErrorCode::kIo);
-  EXPECT_EQ((*engine)->summary().notices.size(), 1u);
+  ASSERT_FALSE(engine->RecordStatus());
+  EXPECT_EQ(engine->RecordStatus().error().code, ErrorCode::kIo);
+  EXPECT_EQ(engine->summary().notices.size(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Record, testing::Values("standalone", "ngram"),

@@ -3,25 +3,15 @@
 // whole engines.
 #include "engine/recorder.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-
+#include "base/files/folder_testing.h"
 #include "engine/step/fake_engine_testing.h"
 #include "foretoken/tools/replay.h"
 
 namespace foretoken::engine {
 namespace {
 
-class RecorderTest : public testing::Test {
+class RecorderTest : public FolderTest {
  protected:
-  RecorderTest() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = testing::TempDir() + "recorder_" + test->name() + ".jsonl";
-    std::filesystem::remove(path_);
-  }
-  ~RecorderTest() override { std::filesystem::remove(path_); }
-
   RunTrace Published(FakeEngine& engine) const {
     EXPECT_TRUE(engine.recorder->Publish());
     auto trace = LoadTrace(path_);
@@ -29,7 +19,7 @@ class RecorderTest : public testing::Test {
     return std::move(trace).value_or(RunTrace());
   }
 
-  std::string path_;
+  const std::string path_ = At("run.jsonl");
 };
 
 TEST_F(RecorderTest, WithoutAPathDoesNothing) {

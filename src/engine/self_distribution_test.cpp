@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The distribution of texts that the model drafted for itself, beside one that is computed another way:
 // from the logits of passes of the network and of its copy, without a drafter, a sampler or a verifier.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
-#include "kernels/dispatch.h"
-#include "kv/block_tables.h"
-#include "kv/transaction.h"
-#include "model/arch/registry.h"
-#include "model/local_runner.h"
+#include "model/tiny_runner_testing.h"
 
 namespace foretoken {
 namespace {
@@ -47,60 +38,28 @@ Distribution MostProbable(const float* logits, int vocabulary) {
   return p;
 }
 
-class NetworkAndCopy {
+class NetworkAndCopy : model::TinyRunner {
  public:
   NetworkAndCopy(const std::string& path, DType types)
-      : file_(*formats::OpenCheckpoint(path)),
-        config_(*model::ConfigFromMetadata(file_->metadata())) {
-    config_.vocabulary = *model::VocabularyRows(*file_);
-    bool recurrent = false;
-    for (const model::LayerConfig& layer : config_.layers) recurrent |= layer.recurrent();
-    shape_ = {.n_sequences = 1,
-              .max_positions = 32,
-              .pass_rows = 8,
-              .state_rows = recurrent ? kv::TablesShape::kRollback : 0};
-    const model::RunnerOptions options = {.max_rows = 8,
-                                          .max_logit_rows = 8,
-                                          .max_positions = 32,
-                                          .cache = {.n_blocks = shape_.n_blocks()},
-                                          .state = {.n_sequences = 1, .rows = shape_.state_rows}};
-    const auto& kernels = kernels::KernelsFor(kernels::Isa::kScalar);
-    network_ = *LocalRunner::Load(*file_, config_, options, kernels, pool_, {});
-    copy_ = *LocalRunner::LoadCopy(*file_, options, {types, types}, kernels, {pool_, pool_},
-                                   *network_, {});
-  }
+      : TinyRunner(path, 32, 8), copy_(Copy({types, types})) {}
 
   // What follows the text by the network, and by the copy, which reads the network's cache of all but the
   // newest token.
-  std::array<Distribution, 2> After(std::vector<Token> text) {
-    kv::BlockTables tables(shape_);
+  std::array<Distribution, 2> After(const std::vector<Token>& text) {
+    kv::BlockTables tables(shape);
     const int n = static_cast<int>(text.size());
-    Pass(*network_, tables, text, 0, n - 1, n - 1);
-    const Distribution draft = Pass(*copy_, tables, text, n - 1, n, 0);
-    return {Pass(*network_, tables, text, n - 1, n, 1), draft};
+    const auto follows = [&](model::Runner& by, int begin, int end, int kept) {
+      const auto logits = model::LogitsOf(by, tables, text, begin, end, kept);
+      const int vocabulary = by.info().vocabulary;
+      return MostProbable(logits.data() + std::ssize(logits) - vocabulary, vocabulary);
+    };
+    follows(*runner, 0, n - 1, n - 1);
+    const Distribution draft = follows(*copy_, n - 1, n, 0);
+    return {follows(*runner, n - 1, n, 1), draft};
   }
 
  private:
-  Distribution Pass(LocalRunner& runner, kv::BlockTables& tables, const std::vector<Token>& text,
-                    int begin, int end, int kept) {
-    kv::Segment segment{.n_rows = end - begin, .first_position = begin, .n_certain = kept};
-    kv::Transaction transaction(tables, {&segment, 1});
-    const std::vector<int> last = {end - begin - 1};
-    const auto& result =
-        runner.Run({.tokens = std::span(text).subspan(static_cast<std::size_t>(begin),
-                                                      static_cast<std::size_t>(end - begin)),
-                    .segments = {&segment, 1},
-                    .logit_rows = last});
-    Distribution p = MostProbable(result.Logits(0), runner.info().vocabulary);
-    transaction.Commit({&kept, 1});
-    return p;
-  }
-
-  ThreadPool pool_{1};
-  std::unique_ptr<formats::Checkpoint> file_;
-  model::ModelConfig config_;
-  kv::TablesShape shape_;
-  std::unique_ptr<LocalRunner> network_, copy_;
+  std::unique_ptr<LocalRunner> copy_;
 };
 
 struct SelfCounts {

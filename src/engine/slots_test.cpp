@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that are kept in files of their own: what comes back to another engine, to whom, and which files are
 // refused.
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <string>
-
+#include "base/failure_testing.h"
+#include "base/files/whole_file_testing.h"
 #include "fixtures/kept_texts_testing.h"
-#include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {
@@ -33,18 +29,14 @@ class SlotFiles : public KeptTexts {
     return request;
   }
   std::string Path(const std::string& name) const { return slots + "/" + name; }
-  std::string BytesOf(const std::string& name) const {
-    std::ifstream in(Path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string BytesOf(const std::string& name) const { return WholeFile(Path(name)); }
   void Put(const std::string& name, const std::string& bytes, unsigned mode = 0600) const {
     unlink(Path(name).c_str());
     std::ofstream(Path(name), std::ios::binary) << bytes;
     chmod(Path(name).c_str(), mode);
   }
   static std::string WhyNot(Engine& engine, const std::string& name, const std::string& salt = "") {
-    const auto restored = engine.RestoreSlot(0, name, salt);
-    return restored ? "" : restored.error().message;
+    return MessageOf(engine.RestoreSlot(0, name, salt));
   }
   int FilesInFolder() const {
     int n = 0;
@@ -61,17 +53,14 @@ TEST_P(SlotFiles, AnotherEngineReadsWhatIsNew) {
   {
     const auto engine = OpenEngine(Options());
     EXPECT_EQ(Generated(*engine, Ask(300)).slot, 0);
-    const auto result = engine->SaveSlot(0, "one");
-    ASSERT_TRUE(result) << result.error().message;
-    saved = *result;
+    saved = Got(engine->SaveSlot(0, "one"));
     EXPECT_EQ(saved.tokens, 311);  // the last token of the answer has not been read
     EXPECT_EQ(saved.bytes, static_cast<std::int64_t>(BytesOf("one").size()));
   }
   const auto engine = OpenEngine(Options());
-  const auto restored = engine->RestoreSlot(1, "one");
-  ASSERT_TRUE(restored) << restored.error().message;
-  EXPECT_EQ(restored->tokens, saved.tokens);
-  EXPECT_EQ(restored->bytes, saved.bytes);
+  const auto restored = Got(engine->RestoreSlot(1, "one"));
+  EXPECT_EQ(restored.tokens, saved.tokens);
+  EXPECT_EQ(restored.bytes, saved.bytes);
   const Completion again = Generated(*engine, Ask(300));
   ExpectSame(again, wanted);
   EXPECT_EQ(again.timings.cached_prompt_tokens, Known(300));
@@ -86,9 +75,7 @@ TEST_P(SlotFiles, ARequestNamesItsSlot) {
   EXPECT_EQ(Generated(*engine, Ask(100, 0, "", 90)).slot, 0);
   EXPECT_EQ(engine->SaveSlot(1, "long")->tokens, 211);
   EXPECT_EQ(engine->SaveSlot(0, "short")->tokens, 111);
-  const auto refused = engine->Generate(Ask(10, 2));
-  ASSERT_FALSE(refused);
-  EXPECT_TRUE(refused.error().message.starts_with("slot: there is no 2"));
+  EXPECT_TRUE(MessageOf(engine->Generate(Ask(10, 2))).starts_with("slot: there is no 2"));
 }
 
 TEST_P(SlotFiles, ServeTheSameSaltOnly) {

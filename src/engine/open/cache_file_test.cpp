@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines with a file beside their cache: how many tokens a later engine, or one whose memory is too
 // small, reads again; and that no bit of a text is another.
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <string>
 
 #include "fixtures/kept_texts_testing.h"
-#include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <string>
 
 #include "engine/step/fake_engine_testing.h"
 

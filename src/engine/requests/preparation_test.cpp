@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <thread>
 
 #include "engine/step/fake_engine_testing.h"

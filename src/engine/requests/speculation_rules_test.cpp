@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/failure_testing.h"
 #include "loader/drafts/fake_drafter_testing.h"
 #include "verify/synthetic.h"
 
@@ -39,10 +40,7 @@ class SpeculationRulesTest : public testing::Test {
   static std::string VerifierOf(const SpeculationRules& rules, const Request& request) {
     return std::string(rules.VerifierFor(request).name());
   }
-  std::string WhyNot(const Request& request) const {
-    const Status status = Rules().Check(request);
-    return status ? "" : status.error().message;
-  }
+  std::string WhyNot(const Request& request) const { return MessageOf(Rules().Check(request)); }
 
   model::FakeRunner runner_;
   EngineOptions options_;
@@ -227,9 +225,7 @@ TEST_F(SpeculationRulesTest, OneVerifierForAllLeavesNoChoice) {
   EXPECT_FALSE(rules.FollowsDrafts(At(1), rules.VerifierFor(At(1))));
   Request request = At(1);
   request.speculative.strategy = VerifyStrategy::kBlock;
-  const Status status = rules.Check(request);
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().message,
+  EXPECT_EQ(MessageOf(rules.Check(request)),
             "verify: 'synthetic' verifies every request of this engine; leave 'block' out");
   Request given = At(1);
   given.drafts.emplace();

@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <numeric>
-#include <vector>
 
 #include "engine/step/fake_engine_testing.h"
 

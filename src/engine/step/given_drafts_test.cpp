@@ -2,10 +2,7 @@
 // Requests that bring their own drafts (Request::drafts), one behind the other.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "engine/step/fake_engine_testing.h"
 

@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <limits>
-
 #include "engine/step/fake_engine_testing.h"
 
 namespace foretoken::engine {
