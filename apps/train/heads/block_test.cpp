@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 
+#include "base/failure_testing.h"
 #include "base/machine/thread_pool.h"
 #include "fixtures/tiny_model.h"
 #include "formats/checkpoint.h"
@@ -64,10 +65,8 @@ struct Runners {
         .cache = {.k_type = tensor::KvType::kF32, .v_type = tensor::KvType::kF32, .n_blocks = 2},
         .state = {.n_sequences = 1, .rows = 1}};
     of_target = *model::LocalRunner::Load(target.file(), target.config(), room, kernels, pool, {});
-    auto loaded = model::LocalRunner::LoadHead(file, *model::HeadConfigFromFile(file), room,
-                                               kernels, pool, *of_target);
-    EXPECT_TRUE(loaded) << loaded.error().message;
-    of_block = std::move(*loaded);
+    of_block = Got(model::LocalRunner::LoadHead(file, *model::HeadConfigFromFile(file), room,
+                                                kernels, pool, *of_target));
   }
   const model::PassResult& Run(model::Pass pass, int position) {
     const std::array<std::int32_t, 2> blocks = {0, 1};
@@ -84,9 +83,8 @@ struct Runners {
 
 TEST_P(BlockAgreement, TheEngineDraftsAsTheTrainersBlocks) {
   torch::NoGradGuard none;
-  const auto task = MakeHeadTask(options_, training_);
-  ASSERT_TRUE(task) << task.error().message;
-  const Parameters& weights = Write(**task);
+  const auto task = Got(MakeHeadTask(options_, training_));
+  const Parameters& weights = Write(*task);
   const auto file = *formats::OpenCheckpoint(training_.out);
   const auto config = *model::HeadConfigFromFile(*file);
   const auto target = *TargetReader::Open(options_.target, training_);

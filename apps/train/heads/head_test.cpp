@@ -6,11 +6,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
-#include <random>
-#include <sstream>
 
+#include "base/failure_testing.h"
+#include "base/files/whole_file_testing.h"
 #include "base/machine/thread_pool.h"
 #include "fixtures/tiny_model.h"
 #include "formats/checkpoint.h"
@@ -24,6 +23,7 @@
 #include "train/heads/head_task.h"
 #include "train/run/machine.h"
 #include "train/verbs.h"
+#include "train/written_testing.h"
 
 namespace foretoken::train {
 namespace {
@@ -54,30 +54,17 @@ fixtures::TinyModelOptions TinyTarget(const std::string& arch) {
   return o;
 }
 
-const std::string& HeadFolder() {
-  static const std::string folder = fixtures::TemporaryFolder();
-  return folder;
-}
 std::string HeadTargetPath(const std::string& arch = "llama") {
-  return fixtures::WriteTinyModel(HeadFolder(), TinyTarget(arch));
+  return fixtures::WriteTinyModel(TestFolder(), TinyTarget(arch));
 }
 std::string TextPath() {
-  const std::string path = HeadFolder() + "/text.txt";
-  std::ofstream out(path);
-  std::mt19937 random(1);
-  for (int i = 0; i < 3000; ++i)
-    out << std::array{"the ", "a ", "fox ", "sees ", "hen ", "and ", "runs.\n"}[random() % 7];
-  return path;
-}
-std::string Content(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return std::move(text).str();
+  return WriteWords("text.txt", {"the ", "a ", "fox ", "sees ", "hen ", "and ", "runs.\n"}, 3000,
+                    1);
 }
 
 TrainingOptions Training(const std::string& name, std::int64_t steps) {
   TrainingOptions t;
-  t.out = HeadFolder() + "/" + name + ".gguf";
+  t.out = TestFolder() + "/" + name + ".gguf";
   t.steps = steps, t.batch = 4, t.window = 32, t.threads = 1;
   t.restart = true;
   return t;
@@ -496,6 +483,13 @@ HeadOptions Options(const Case& c) {
   o.type = FileType::kF32;
   return o;
 }
+// The file of a head that has learnt nothing.
+std::unique_ptr<formats::Checkpoint> Exported(const HeadOptions& options,
+                                              const TrainingOptions& training) {
+  const auto task = Got(MakeHeadTask(options, training));
+  EXPECT_TRUE(task->Export());
+  return *formats::OpenCheckpoint(training.out);
+}
 using Shapes = std::map<std::string, std::string>;
 Shapes ShapesOf(const formats::Checkpoint& file) {
   Shapes shapes;
@@ -511,10 +505,7 @@ TEST(HeadFileTest, AnEagleFileHoldsWhatLlamaCppReads) {
   o.type = FileType::kQ8_0;
   o.layers = {0, 1, 3}, o.ff = 64;
   const TrainingOptions training = Training("eagle-file", 1);
-  auto task = MakeHeadTask(o, training);
-  ASSERT_TRUE(task) << task.error().message;
-  ASSERT_TRUE((*task)->Export());
-  const auto file = *formats::OpenCheckpoint(training.out);
+  const auto file = Exported(o, training);
   // 0: F32, 8: Q8_0, 27: I64
   EXPECT_EQ(ShapesOf(*file), (Shapes{{"fc.weight", "96x32 type 8"},
                                      {"blk.0.attn_norm.weight", "32 type 0"},
@@ -547,9 +538,7 @@ TEST(HeadFileTest, AnEagleFileHoldsWhatLlamaCppReads) {
     EXPECT_TRUE(std::binary_search(ids.begin(), ids.end(), token)) << token;
 
   o.draft_vocabulary = 0;
-  task = MakeHeadTask(o, training);
-  ASSERT_TRUE((*task)->Export());
-  const auto whole = *formats::OpenCheckpoint(training.out);
+  const auto whole = Exported(o, training);
   EXPECT_EQ(whole->Find("output.weight"), nullptr);
   EXPECT_EQ(whole->Find("d2t"), nullptr);
 }
@@ -558,10 +547,7 @@ TEST(HeadFileTest, ABlockDraftersFileHoldsWhatLlamaCppReads) {
   HeadOptions o = Options({HeadKind::kBlock});
   o.blocks = 1, o.block_size = 6, o.layers = {0, 1, 2}, o.ff = 64, o.type = FileType::kQ8_0;
   const TrainingOptions training = Training("block-file", 1);
-  const auto task = MakeHeadTask(o, training);
-  ASSERT_TRUE(task) << task.error().message;
-  ASSERT_TRUE((*task)->Export());
-  const auto file = *formats::OpenCheckpoint(training.out);
+  const auto file = Exported(o, training);
   EXPECT_EQ(ShapesOf(*file), (Shapes{{"fc.weight", "96x32 type 8"},
                                      {"enc.output_norm.weight", "32 type 0"},
                                      {"blk.0.attn_norm.weight", "32 type 0"},
@@ -589,12 +575,8 @@ TEST(HeadFileTest, ABlockDraftersFileHoldsWhatLlamaCppReads) {
 TEST(HeadFileTest, AnMtpFileIsOneBlockMoreOfItsTarget) {
   HeadOptions o = Options({HeadKind::kMtp});
   const TrainingOptions training = Training("mtp-file", 1);
-  o.into = HeadFolder() + "/with-mtp.gguf";
-  const auto task = MakeHeadTask(o, training);
-  ASSERT_TRUE(task) << task.error().message;
-  ASSERT_TRUE((*task)->Export());
-  const auto target = *formats::OpenCheckpoint(o.target),
-             file = *formats::OpenCheckpoint(training.out),
+  o.into = TestFolder() + "/with-mtp.gguf";
+  const auto file = Exported(o, training), target = *formats::OpenCheckpoint(o.target),
              joined = *formats::OpenCheckpoint(o.into);
   const Shapes head = {{"blk.3.nextn.eh_proj.weight", "64x32 type 0"},
                        {"blk.3.nextn.enorm.weight", "32 type 0"},
@@ -633,19 +615,14 @@ TEST(HeadFileTest, AnMtpFileIsOneBlockMoreOfItsTarget) {
   }
 
   o.target = o.into, o.into.clear();
-  const auto again = MakeHeadTask(o, training);
-  ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(Fails(MakeHeadTask(o, training), ErrorCode::kUnsupported));
 }
 
 // A mixture's head has a dense block: its file calls every block dense.
 TEST(HeadFileTest, TheHeadOfAMixtureIsDense) {
   const HeadOptions o = Options({HeadKind::kMtp, "deepseek2"});
   const TrainingOptions training = Training("dense-mtp-file", 1);
-  const auto task = MakeHeadTask(o, training);
-  ASSERT_TRUE(task) << task.error().message;
-  ASSERT_TRUE((*task)->Export());
-  const auto file = *formats::OpenCheckpoint(training.out);
+  const auto file = Exported(o, training);
   const auto block = [](const char* part) { return std::string("blk.3.") + part + ".weight"; };
   const Shapes shapes = ShapesOf(*file);
   // As wide as the two experts of a token, 32 each, and the shared part of 32.
@@ -664,13 +641,12 @@ TEST_P(HeadTest, TheEngineAgrees) {
   const HeadOptions o = Options(GetParam());
   const bool eagle = o.kind == HeadKind::kEagle;
   const TrainingOptions training = Training("agrees", 1);
-  const auto task = MakeHeadTask(o, training);
-  ASSERT_TRUE(task) << task.error().message;
-  Parameters& weights = (*task)->parameters();
+  const auto task = Got(MakeHeadTask(o, training));
+  Parameters& weights = task->parameters();
   for (Parameter& p : weights.all())
     p.value += Normal(7, p.name, p.value.size(0), p.value.numel() / p.value.size(0), 0.05)
                    .view(p.value.sizes());
-  ASSERT_TRUE((*task)->Export());
+  ASSERT_TRUE(task->Export());
 
   const auto target = *TargetReader::Open(o.target, training);
   const auto file = *formats::OpenCheckpoint(training.out);
@@ -686,8 +662,7 @@ TEST_P(HeadTest, TheEngineAgrees) {
   const auto engine_target =
       *model::LocalRunner::Load(target->file(), target->config(), room, kernels, pool, {});
   auto loaded =
-      model::LocalRunner::LoadHead(*file, head_config, room, kernels, pool, *engine_target);
-  ASSERT_TRUE(loaded) << loaded.error().message;
+      Got(model::LocalRunner::LoadHead(*file, head_config, room, kernels, pool, *engine_target));
 
   const HeadConfig head = ConfigOf(GetParam(), *target);
   target->Keep(head.layers);
@@ -713,14 +688,14 @@ TEST_P(HeadTest, TheEngineAgrees) {
   const Tensor features = input.features[0].contiguous();
   const std::size_t shift = static_cast<std::size_t>(head.Shift());
   model::PassResult result = forward(
-      **loaded,
+      *loaded,
       {.tokens = std::span(ids).subspan(shift, kRow + 1), .features = features.data_ptr<float>()},
       0);
   for (int step = 0; step < kSteps; ++step) {
     if (step > 0) {
       const std::vector<float> own(result.OwnFeature(0), result.OwnFeature(0) + head_config.dim);
       result = forward(
-          **loaded,
+          *loaded,
           {.tokens = std::span(ids).subspan(kRow + shift + static_cast<std::size_t>(step), 1),
            .features = own.data(),
            .own_features = true},
@@ -743,23 +718,19 @@ TEST_P(AnyHeadTest, TrainingLowersTheLossAndRepeatsItself) {
   std::string files[2];
   for (std::string& file : files) {
     const TrainingOptions training = Training("trained", 25);
-    auto task = MakeHeadTask(o, training);
-    ASSERT_TRUE(task) << task.error().message;
-    const double before = loss_of(**task);
-    ASSERT_TRUE(Train(**task, training));
-    const double after = loss_of(**task);
+    auto task = Got(MakeHeadTask(o, training));
+    const double before = loss_of(*task);
+    ASSERT_TRUE(Train(*task, training));
+    const double after = loss_of(*task);
     EXPECT_LT(after, 0.9 * before);
-    file = Content(training.out);
+    file = WholeFile(training.out);
   }
   EXPECT_FALSE(files[0].empty());
   EXPECT_EQ(files[0], files[1]);
 }
 
 void ExpectRefused(const HeadOptions& options, ErrorCode code, const std::string& part) {
-  const auto task = MakeHeadTask(options, Training("refused", 1));
-  ASSERT_FALSE(task) << part;
-  EXPECT_EQ(task.error().code, code) << task.error().message;
-  EXPECT_NE(task.error().message.find(part), std::string::npos) << task.error().message;
+  EXPECT_TRUE(Fails(MakeHeadTask(options, Training("refused", 1)), code, part));
 }
 
 TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
@@ -787,7 +758,7 @@ TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   ExpectRefused(o, bad, "text");
   o.text = {TextPath()}, o.target = "";
   ExpectRefused(o, bad, "target");
-  o.target = HeadFolder() + "/missing.gguf";
+  o.target = TestFolder() + "/missing.gguf";
   ExpectRefused(o, ErrorCode::kNotFound, "missing.gguf");
 
   HeadOptions block = Options({HeadKind::kBlock});
@@ -799,10 +770,10 @@ TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   HeadOptions m = Options({HeadKind::kMtp});
   m.into = m.target;
   ExpectRefused(m, bad, "into");
-  m.into = HeadFolder() + "/no/such/place.gguf";
+  m.into = TestFolder() + "/no/such/place.gguf";
   ExpectRefused(m, ErrorCode::kIo, "place.gguf");
   m = Options({HeadKind::kMtp, "qwen3moe"});
-  m.into = HeadFolder() + "/dense-beside-experts.gguf";
+  m.into = TestFolder() + "/dense-beside-experts.gguf";
   ExpectRefused(m, bad, "into: the head of a mixture");
   for (const char* arch : {"olmo2", "gpt-oss", "gemma2"}) {
     m = Options({HeadKind::kMtp, arch});
@@ -824,7 +795,7 @@ TEST(HeadErrorsTest, TheDefaultLayersAreDistinctAndInside) {
 }
 
 TEST(HeadVerbsTest, FlagsReachTheTask) {
-  const std::string out = HeadFolder() + "/verb.gguf";
+  const std::string out = TestFolder() + "/verb.gguf";
   const Arguments common = {
       "--target", HeadTargetPath(), "--text", TextPath(), "--out", out,         "--steps",
       "1",        "--window",       "32",     "--unroll", "2",     "--threads", "1"};

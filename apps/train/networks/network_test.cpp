@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "train/networks/gguf.h"
@@ -178,13 +179,11 @@ class Forward : public testing::TestWithParam<Twin> {
     const std::string path = folder + "/" + GetParam().name + ".gguf";
     ASSERT_TRUE(
         WriteModel(path, config_, parameters_, vocabulary->metadata(), FileType::kF32, "twin", ""));
-    auto engine = Engine::Open({.model = path,
+    engine_ = Got(Engine::Open({.model = path,
                                 .speculative = {.method = "none"},
                                 .threads = 1,
                                 .cache_type_k = CacheType::kF32,
-                                .cache_type_v = CacheType::kF32});
-    ASSERT_TRUE(engine) << engine.error().message;
-    engine_ = std::move(*engine);
+                                .cache_type_v = CacheType::kF32}));
   }
 
   // Log-probabilities [tokens, vocabulary] by libtorch in F32.
@@ -204,14 +203,13 @@ TEST_P(Forward, AgreesWithTheEngineAlongATextLongerThanAChunk) {
   std::mt19937 random(3);
   std::vector<std::int32_t> tokens(200);
   for (auto& token : tokens) token = static_cast<std::int32_t>(random() % 320);
-  const auto scores = engine_->Score(tokens);
-  ASSERT_TRUE(scores) << scores.error().message;
+  const auto scores = Got(engine_->Score(tokens));
   const Tensor distributions = Distributions(tokens);
   EXPECT_GT(distributions[8].max().item<float>() - distributions[8].min().item<float>(), 1)
       << "flat distributions show little";
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
-    ASSERT_NEAR(distributions[static_cast<std::int64_t>(i)][tokens[i + 1]].item<float>(),
-                (*scores)[i], 1e-3)
+    ASSERT_NEAR(distributions[static_cast<std::int64_t>(i)][tokens[i + 1]].item<float>(), scores[i],
+                1e-3)
         << "position " << i;
 }
 

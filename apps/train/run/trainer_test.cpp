@@ -3,12 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <limits>
-#include <sstream>
 #include <stdexcept>
 
+#include "base/failure_testing.h"
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 #include "train/run/machine.h"
 
@@ -83,13 +82,6 @@ TrainingOptions Options(const std::string& name) {
   return o;
 }
 
-std::string Bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream buffer;
-  buffer << file.rdbuf();
-  return std::move(buffer).str();
-}
-
 // Trains until the loss is asked for for the nth time.
 void TrainAndStop(const TrainingOptions& options, std::int64_t calls) {
   LineTask task(options.out);
@@ -119,7 +111,7 @@ TEST(Train, LowersTheLoss) {
 TEST(Train, EndsWithTheSameFileWhereverItWasStopped) {
   const TrainingOptions unbroken = Options("unbroken");
   ASSERT_TRUE(TrainAnew(unbroken));
-  const std::string wanted = Bytes(unbroken.out);
+  const std::string wanted = WholeFile(unbroken.out);
   ASSERT_EQ(wanted.size(), 4 * (24 + 12));
   for (const std::int64_t stop : {0, 1, 2, 17, 39}) {
     const TrainingOptions options = Options("stopped" + std::to_string(stop));
@@ -127,82 +119,74 @@ TEST(Train, EndsWithTheSameFileWhereverItWasStopped) {
     LineTask task(options.out);
     ASSERT_TRUE(Train(task, options));
     EXPECT_EQ(task.calls_, 40 - stop) << "no step is lost and none is taken twice";
-    EXPECT_EQ(Bytes(options.out), wanted) << "stopped at step " << stop;
+    EXPECT_EQ(WholeFile(options.out), wanted) << "stopped at step " << stop;
   }
 }
 
 TEST(Train, OfADoneRunWritesTheFileAgain) {
   const TrainingOptions options = Options("again");
   ASSERT_TRUE(TrainAnew(options));
-  const std::string wanted = Bytes(options.out);
+  const std::string wanted = WholeFile(options.out);
   std::filesystem::remove(options.out);
   LineTask task(options.out);
   ASSERT_TRUE(Train(task, options));
   EXPECT_EQ(task.calls_, 0);
-  EXPECT_EQ(Bytes(options.out), wanted);
+  EXPECT_EQ(WholeFile(options.out), wanted);
 }
 
 TEST(Train, RefusesACheckpointOfOtherSettings) {
   const TrainingOptions options = Options("settings");
   TrainAndStop(options, 5);
-  const std::string kept = Bytes(options.out + ".checkpoint");
+  const std::string kept = WholeFile(options.out + ".checkpoint");
   TrainingOptions other = options;
   other.optimizer.rate = 0.2;
   const auto status = TrainAnew(other);
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kMismatch);
-  EXPECT_NE(status.error().message.find(options.out + ".checkpoint"), std::string::npos);
-  EXPECT_NE(status.error().message.find("--restart"), std::string::npos);
+  EXPECT_TRUE(Fails(status, ErrorCode::kMismatch, options.out + ".checkpoint"));
+  EXPECT_TRUE(Fails(status, "--restart"));
   LineTask task(options.out);
   task.fingerprint_ = "other text";
   EXPECT_FALSE(Train(task, options));
-  EXPECT_EQ(Bytes(options.out + ".checkpoint"), kept) << "what was refused is left alone";
+  EXPECT_EQ(WholeFile(options.out + ".checkpoint"), kept) << "what was refused is left alone";
 
   other.restart = true;
   ASSERT_TRUE(TrainAnew(other));
   TrainingOptions fresh = other;
   fresh.out += "2";
   ASSERT_TRUE(TrainAnew(fresh));
-  EXPECT_EQ(Bytes(other.out), Bytes(fresh.out));
+  EXPECT_EQ(WholeFile(other.out), WholeFile(fresh.out));
 }
 
 TEST(Train, RefusesADamagedCheckpointByName) {
   const TrainingOptions options = Options("damaged");
   TrainAndStop(options, 5);
-  const std::string path = options.out + ".checkpoint", whole = Bytes(path);
+  const std::string path = options.out + ".checkpoint", whole = WholeFile(path);
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
     std::ofstream(path, std::ios::binary) << whole.substr(0, size);
-    const auto status = TrainAnew(options);
-    ASSERT_FALSE(status) << size << " bytes of " << whole.size();
-    EXPECT_EQ(status.error().code, ErrorCode::kInvalidFile);
-    EXPECT_NE(status.error().message.find(path + ": the checkpoint is damaged"), std::string::npos)
-        << status.error().message;
+    EXPECT_TRUE(
+        Fails(TrainAnew(options), ErrorCode::kInvalidFile, path + ": the checkpoint is damaged"))
+        << size << " bytes of " << whole.size();
   }
 }
 
 TEST(Train, ExportsACheckpointAsItStands) {
   TrainingOptions options = Options("export");
   options.export_only = true;
-  const auto status = TrainAnew(options);
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(Fails(TrainAnew(options), ErrorCode::kNotFound));
   options.export_only = false;
   TrainAndStop(options, 5);
   options.export_only = true;
   LineTask task(options.out);
   ASSERT_TRUE(Train(task, options));
   EXPECT_EQ(task.calls_, 0);
-  EXPECT_EQ(Bytes(options.out).size(), 4 * (24 + 12));
+  EXPECT_EQ(WholeFile(options.out).size(), 4 * (24 + 12));
 }
 
 TEST(Train, StopsWhereTheLossIsNoNumberAndKeepsTheGoodCheckpoint) {
   const TrainingOptions options = Options("broken");
   LineTask task(options.out);
   task.broken_from_ = 7;
-  const auto status = Train(task, options);
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().message.find("lower --rate"), std::string::npos);
+  EXPECT_TRUE(Fails(Train(task, options), "lower --rate"));
   EXPECT_FALSE(std::filesystem::exists(options.out));
   LineTask resumed(options.out);
   ASSERT_TRUE(Train(resumed, options));
@@ -216,10 +200,7 @@ TEST(Train, RefusesAPlaceThatCannotBeWrittenBeforeItBegins) {
        {options.out + "/below/a/file", options.out + "-none/model.gguf"}) {
     options.out = place;
     LineTask task(place);
-    const auto status = Train(task, options);
-    ASSERT_FALSE(status) << place;
-    EXPECT_EQ(status.error().code, ErrorCode::kIo);
-    EXPECT_NE(status.error().message.find(place), std::string::npos);
+    EXPECT_TRUE(Fails(Train(task, options), ErrorCode::kIo, place));
     EXPECT_EQ(task.calls_, 0);
   }
 }

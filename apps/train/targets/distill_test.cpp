@@ -1,43 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <random>
-#include <sstream>
 
+#include "base/failure_testing.h"
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/engine.h"
 #include "formats/checkpoint.h"
 #include "train/targets/distill_task.h"
 #include "train/targets/target_reader.h"
+#include "train/written_testing.h"
 
 namespace foretoken::train {
 namespace {
 
 using torch::Tensor;
 
-const std::string& DistillFolder() {
-  static const std::string folder = fixtures::TemporaryFolder();
-  return folder;
-}
-
 // Sentences of a few words.
 std::string Text(unsigned seed) {
-  const std::string path = DistillFolder() + "/text" + std::to_string(seed);
-  std::ofstream file(path);
-  std::mt19937 random(seed);
-  for (int i = 0; i < 1500; ++i)
-    file << std::array{"the ", "one ", "fox ", "met ", "hen ", "and ", "ran.\n"}[random() % 7];
-  return path;
+  return WriteWords("text" + std::to_string(seed),
+                    {"the ", "one ", "fox ", "met ", "hen ", "and ", "ran.\n"}, 1500, seed);
 }
 
 const std::string& TargetPath() {
   static const std::string path = fixtures::WriteTinyModel(
-      DistillFolder(), {.seed = 4, .dim = 32, .ff = 48, .context_length = 64});
+      TestFolder(), {.seed = 4, .dim = 32, .ff = 48, .context_length = 64});
   return path;
 }
 
@@ -48,15 +37,11 @@ struct Distillation {
     distill.target = TargetPath();
     distill.text = {Text(1)}, distill.held_out = {Text(2)};
     distill.shape = {.layers = 1, .dim = 32, .heads = 4, .kv_heads = 2, .ff = 48, .context = 0};
-    training.out = DistillFolder() + "/" + name;
+    training.out = TestFolder() + "/" + name;
     training.steps = 60, training.batch = 4, training.window = 32;
     training.optimizer.rate = 0.02, training.optimizer.table_rate = 0.01;
   }
-  std::unique_ptr<Task> Make() const {
-    auto task = MakeDistillTask(distill, training);
-    EXPECT_TRUE(task) << task.error().message;
-    return std::move(*task);
-  }
+  std::unique_ptr<Task> Make() const { return Got(MakeDistillTask(distill, training)); }
   Error Refusal() const {
     const auto task = MakeDistillTask(distill, training);
     EXPECT_FALSE(task);
@@ -81,13 +66,6 @@ Figures Evaluate(Task& task) {
   return f;
 }
 
-std::string DistillBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream buffer;
-  buffer << file.rdbuf();
-  return std::move(buffer).str();
-}
-
 TEST(Distill, LowersTheDivergenceAndRaisesWhatIsAccepted) {
   const Distillation run("lower.gguf");
   const auto task = run.Make();
@@ -106,7 +84,7 @@ TEST(Distill, GivesTheSameFileForTheSameSeed) {
     run.training.steps = 6, run.training.seed = seed;
     const auto task = run.Make();
     ASSERT_TRUE(Train(*task, run.training));
-    files.push_back(DistillBytes(run.training.out));
+    files.push_back(WholeFile(run.training.out));
   }
   EXPECT_EQ(files[0], files[1]);
   EXPECT_NE(files[0], files[2]);
@@ -116,7 +94,7 @@ TEST(Distill, GivesTheSameFileForTheSameSeed) {
 TEST(Distill, FindsNothingToLearnInTheTargetItself) {
   Distillation run("same.gguf");
   run.distill.target = fixtures::WriteTinyModel(
-      DistillFolder(),
+      TestFolder(),
       {.seed = 6, .n_layers = 1, .dim = 32, .ff = 48, .tied = true, .context_length = 64});
   const auto task = run.Make();
   EXPECT_GT(Evaluate(*task).divergence, 0.1);
@@ -146,30 +124,27 @@ TEST(Distill, WritesADraftThatTheEngineTakesForTheTarget) {
   Distillation run("draft.gguf");
   run.training.steps = 5;
   ASSERT_TRUE(Train(*run.Make(), run.training));
-  const auto file = formats::OpenCheckpoint(run.training.out);
-  ASSERT_TRUE(file) << file.error().message;
-  const formats::Metadata& metadata = (*file)->metadata();
+  const auto file = Got(formats::OpenCheckpoint(run.training.out));
+  const formats::Metadata& metadata = file->metadata();
   EXPECT_EQ(*metadata.String("general.architecture"), "llama");
   EXPECT_EQ(metadata.Int("llama.context_length"), 64) << "the target's";
   EXPECT_TRUE(metadata.String("general.name")->ends_with(" draft"));
-  auto engine = Engine::Open({.model = TargetPath(),
-                              .draft_model = run.training.out,
-                              .speculative = {.method = "standalone"},
-                              .threads = 1});
-  ASSERT_TRUE(engine) << engine.error().message;
+  auto engine = Got(Engine::Open({.model = TargetPath(),
+                                  .draft_model = run.training.out,
+                                  .speculative = {.method = "standalone"},
+                                  .threads = 1}));
   Request request;
   request.prompt = "the fox met", request.max_new_tokens = 24, request.ignore_eos = true;
   request.sampling.temperature = 0;
-  const auto completion = (*engine)->Generate(request);
-  ASSERT_TRUE(completion) << completion.error().message;
-  EXPECT_EQ(completion->token_ids.size(), 24);
+  const auto completion = Got(engine->Generate(request));
+  EXPECT_EQ(completion.token_ids.size(), 24);
 }
 
 // The engine reads the target, so that any architecture can teach.
 TEST(Distill, ImitatesTargetsThatAreNoLlama) {
   for (const char* arch : {"gemma2", "lfm2moe", "falcon-h1"}) {
     Distillation run(std::string(arch) + ".gguf");
-    run.distill.target = fixtures::WriteTinyModel(DistillFolder(), fixtures::SmallestOf(arch));
+    run.distill.target = fixtures::WriteTinyModel(TestFolder(), fixtures::SmallestOf(arch));
     const auto task = run.Make();
     const Figures before = Evaluate(*task);
     ASSERT_TRUE(Train(*task, run.training));
@@ -181,14 +156,14 @@ TEST(Distill, ReadsTheTargetsOwnTextBesidesTheGiven) {
   Distillation run("samples.gguf");
   run.distill.samples = 300;
   const std::string samples = run.training.out + ".samples.txt";
-  const std::string with = run.Make()->Fingerprint(), text = DistillBytes(samples);
+  const std::string with = run.Make()->Fingerprint(), text = WholeFile(samples);
   EXPECT_GT(text.size(), 100);
   EXPECT_NE(text.find("\n<|endoftext|>\n"), std::string::npos);
   EXPECT_EQ(run.Make()->Fingerprint(), with);
-  EXPECT_EQ(DistillBytes(samples), text);
+  EXPECT_EQ(WholeFile(samples), text);
   run.distill.samples_temperature = 0.3;
   EXPECT_NE(run.Make()->Fingerprint(), with);
-  EXPECT_NE(DistillBytes(samples), text) << "made anew by other settings";
+  EXPECT_NE(WholeFile(samples), text) << "made anew by other settings";
   run.distill.samples = 0;
   EXPECT_NE(run.Make()->Fingerprint(), with);
 }
@@ -217,7 +192,7 @@ TEST(Distill, RefusesWhatDoesNotFitBeforeAnyWork) {
   EXPECT_EQ(refuses("not text", [](Distillation& s) { s.distill.held_out = {TargetPath()}; }),
             ErrorCode::kInvalidFile);
   EXPECT_EQ(
-      refuses("--out", [](Distillation& s) { s.training.out = DistillFolder() + "/none/x.gguf"; }),
+      refuses("--out", [](Distillation& s) { s.training.out = TestFolder() + "/none/x.gguf"; }),
       ErrorCode::kIo);
 }
 

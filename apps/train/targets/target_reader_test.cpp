@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/engine.h"
 #include "train/run/machine.h"
+#include "train/written_testing.h"
 
 namespace foretoken::train {
 namespace {
@@ -15,14 +17,9 @@ using torch::Tensor;
 
 [[maybe_unused]] const bool kOneThread = (UseThreads(1), true);
 
-const std::string& ReaderFolder() {
-  static const std::string folder = fixtures::TemporaryFolder();
-  return folder;
-}
-
 TrainingOptions Training(int window) {
   TrainingOptions training;
-  training.out = ReaderFolder() + "/out.gguf";
+  training.out = TestFolder() + "/out.gguf";
   training.window = window, training.threads = 1;
   return training;
 }
@@ -43,33 +40,29 @@ INSTANTIATE_TEST_SUITE_P(All, TargetReaderTest, testing::ValuesIn(Architectures(
 
 // Two windows, one after the other: the second begins as if there had been no first.
 TEST_P(TargetReaderTest, GivesTheDistributionsOfTheEngine) {
-  const std::string path =
-      fixtures::WriteTinyModel(ReaderFolder(), fixtures::SmallestOf(GetParam()));
+  const std::string path = fixtures::WriteTinyModel(TestFolder(), fixtures::SmallestOf(GetParam()));
   constexpr int kLength = 40;
-  auto reader = TargetReader::Open(path, Training(kLength));
-  ASSERT_TRUE(reader) << reader.error().message;
+  auto reader = Got(TargetReader::Open(path, Training(kLength)));
   torch::manual_seed(3);
   const Tensor tokens = torch::randint(3, 300, {2, kLength}, torch::kLong);
-  const Tensor normed = (*reader)->Read(tokens).normed,
-               products = torch::matmul(normed, (*reader)->OutputRows({}, torch::kFloat).t());
-  const Tensor distributions = torch::log_softmax(Shaped(products, (*reader)->logit_shape()), -1);
-  auto engine = Engine::Open({.model = path, .speculative = {.method = "none"}, .threads = 1});
-  ASSERT_TRUE(engine) << engine.error().message;
+  const Tensor normed = reader->Read(tokens).normed,
+               products = torch::matmul(normed, reader->OutputRows({}, torch::kFloat).t());
+  const Tensor distributions = torch::log_softmax(Shaped(products, reader->logit_shape()), -1);
+  auto engine = Got(Engine::Open({.model = path, .speculative = {.method = "none"}, .threads = 1}));
   for (int row = 0; row < 2; ++row) {
     const auto* begin = tokens[row].data_ptr<std::int64_t>();
     const std::vector<std::int32_t> ids(begin, begin + kLength);
-    const auto scores = (*engine)->Score(ids);
-    ASSERT_TRUE(scores) << scores.error().message;
+    const auto scores = Got(engine->Score(ids));
     for (int i = 0; i + 1 < kLength; ++i)
       ASSERT_NEAR(distributions[row][i][ids[static_cast<std::size_t>(i) + 1]].item<float>(),
-                  (*scores)[static_cast<std::size_t>(i)], 2e-3)
+                  scores[static_cast<std::size_t>(i)], 2e-3)
           << "row " << row << " position " << i;
   }
 }
 
 TEST(TargetReader, GivesTheLayersThatAreKept) {
   const std::string path =
-      fixtures::WriteTinyModel(ReaderFolder(), {.n_layers = 3, .dim = 32, .ff = 48, .vocab = 300});
+      fixtures::WriteTinyModel(TestFolder(), {.n_layers = 3, .dim = 32, .ff = 48, .vocab = 300});
   const auto reader = *TargetReader::Open(path, Training(16));
   torch::manual_seed(4);
   const Tensor tokens = torch::randint(3, 300, {1, 16}, torch::kLong);
@@ -90,10 +83,10 @@ TEST(TargetReader, RefusesWhatCannotBeRead) {
     const auto reader = TargetReader::Open(path, Training(window));
     return reader ? ErrorCode::kIo : reader.error().code;
   };
-  const std::string path = fixtures::WriteTinyModel(ReaderFolder(), {.context_length = 64});
+  const std::string path = fixtures::WriteTinyModel(TestFolder(), {.context_length = 64});
   EXPECT_EQ(code("", 16), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(path, 65), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code(ReaderFolder() + "/missing.gguf", 16), ErrorCode::kNotFound);
+  EXPECT_EQ(code(TestFolder() + "/missing.gguf", 16), ErrorCode::kNotFound);
 }
 
 }  // namespace

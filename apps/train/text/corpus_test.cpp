@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <set>
 
+#include "base/failure_testing.h"
 #include "fixtures/tiny_model.h"
 #include "train/networks/gguf.h"
+#include "train/written_testing.h"
 
 namespace foretoken::train {
 namespace {
@@ -35,18 +36,8 @@ std::string Letters(char first, char last, int n, unsigned seed) {
   return text;
 }
 
-std::string Write(const std::string& text) {
-  static const std::string folder = fixtures::TemporaryFolder();
-  static int n = 0;
-  const std::string path = folder + "/text" + std::to_string(n++);
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
-}
-
 Corpus Load(const std::vector<TextSource>& sources, std::uint64_t seed = 1) {
-  auto corpus = Corpus::Load(sources, Vocabulary(), kCorpusTestLength, seed);
-  EXPECT_TRUE(corpus) << corpus.error().message;
-  return std::move(*corpus);
+  return Got(Corpus::Load(sources, Vocabulary(), kCorpusTestLength, seed));
 }
 
 std::vector<std::int64_t> Values(const Tensor& row) {
@@ -75,7 +66,7 @@ TEST(Corpus, PassCoversTheTextAndNoWindowComesTwice) {
   const std::vector<std::string> documents = {Letters('a', 'z', 3000, 1),
                                               Letters('a', 'z', 900, 2)};
   const auto tokens = TokensOf(documents);
-  const Corpus corpus = Load({{Write(documents[0] + "<|endoftext|>" + documents[1])}});
+  const Corpus corpus = Load({{WriteText(documents[0] + "<|endoftext|>" + documents[1])}});
   ASSERT_EQ(corpus.n_tokens(), static_cast<std::int64_t>(tokens.size()));
   ASSERT_EQ(corpus.n_bytes(), 3900);
   const std::int64_t windows = corpus.windows();
@@ -101,7 +92,7 @@ TEST(Corpus, PassCoversTheTextAndNoWindowComesTwice) {
 }
 
 TEST(Corpus, RowsDependOnTheirNumberAndTheSeedAlone) {
-  const std::string text = Write(Letters('a', 'z', 3000, 3));
+  const std::string text = WriteText(Letters('a', 'z', 3000, 3));
   const Corpus corpus = Load({{text}}), again = Load({{text}}), other = Load({{text}}, 2);
   const Tensor rows = corpus.Rows(0, 64);
   EXPECT_TRUE(torch::equal(rows, again.Rows(0, 64)));
@@ -113,7 +104,7 @@ TEST(Corpus, RowsDependOnTheirNumberAndTheSeedAlone) {
 
 TEST(Corpus, KeepsTheSharesOfItsSources) {
   const std::vector<std::string> letters = {Letters('a', 'h', 4000, 4), Letters('p', 'z', 500, 5)};
-  const Corpus corpus = Load({{Write(letters[0]), 1}, {Write(letters[1]), 3}});
+  const Corpus corpus = Load({{WriteText(letters[0]), 1}, {WriteText(letters[1]), 3}});
   const std::vector<std::int64_t> first = TokensOf({letters[0]});
   const Tensor rows = corpus.Rows(0, 1000);
   int of_first = 0;
@@ -126,7 +117,7 @@ TEST(Corpus, KeepsTheSharesOfItsSources) {
 
 TEST(Corpus, EvenRowsSpanEachSource) {
   const std::vector<std::string> letters = {Letters('a', 'h', 4000, 6), Letters('p', 'z', 500, 7)};
-  const Corpus corpus = Load({{Write(letters[0])}, {Write(letters[1])}});
+  const Corpus corpus = Load({{WriteText(letters[0])}, {WriteText(letters[1])}});
   const Tensor rows = corpus.EvenRows(8);
   ASSERT_EQ(rows.size(0), 8);
   for (int source = 0; source < 2; ++source) {
@@ -141,10 +132,10 @@ TEST(Corpus, FingerprintTellsTextSharesAndSeedApart) {
   const std::string text = Letters('a', 'z', 400, 8);
   std::string changed = text;
   changed[200] = changed[200] == 'q' ? 'x' : 'q';
-  const std::string path = Write(text), other = Write(text);
+  const std::string path = WriteText(text), other = WriteText(text);
   std::set<std::string> all = {
       Load({{path}}).Fingerprint(),          Load({{path}}, 2).Fingerprint(),
-      Load({{path, 2}}).Fingerprint(),       Load({{Write(changed)}}).Fingerprint(),
+      Load({{path, 2}}).Fingerprint(),       Load({{WriteText(changed)}}).Fingerprint(),
       Load({{path}, {other}}).Fingerprint(), Load({{path}, {other, 2}}).Fingerprint()};
   EXPECT_EQ(all.size(), 6);
   EXPECT_EQ(Load({{path}}).Fingerprint(), Load({{other}}).Fingerprint()) << "the path is not text";
@@ -156,12 +147,12 @@ std::string LoadError(const std::vector<TextSource>& sources) {
 }
 
 TEST(Corpus, RefusesWhatIsNoText) {
-  const std::string good = Write(Letters('a', 'z', 300, 9));
+  const std::string good = WriteText(Letters('a', 'z', 300, 9));
   EXPECT_NE(LoadError({}).find("none is given"), std::string::npos);
-  EXPECT_NE(LoadError({{good}, {Write("")}}).find("holds no text"), std::string::npos);
-  EXPECT_NE(LoadError({{good}, {Write("\x7f\x45\x4c\x46")}}).find("is not text"),
+  EXPECT_NE(LoadError({{good}, {WriteText("")}}).find("holds no text"), std::string::npos);
+  EXPECT_NE(LoadError({{good}, {WriteText("\x7f\x45\x4c\x46")}}).find("is not text"),
             std::string::npos);
-  EXPECT_NE(LoadError({{good}, {Write("caf\xE9")}}).find("is not text"), std::string::npos);
+  EXPECT_NE(LoadError({{good}, {WriteText("caf\xE9")}}).find("is not text"), std::string::npos);
   EXPECT_NE(LoadError({{good}, {"/no/such/text"}}).find("/no/such/text: no such file"),
             std::string::npos);
 }
@@ -169,8 +160,8 @@ TEST(Corpus, RefusesWhatIsNoText) {
 TEST(Corpus, RefusesLessThanAWindow) {
   const std::string text = Letters('a', 'z', 30, 10);
   const auto tokens = static_cast<int>(TokensOf({text}).size());
-  EXPECT_TRUE(Corpus::Load({{Write(text)}}, Vocabulary(), tokens - 1, 1));
-  const auto corpus = Corpus::Load({{Write(text)}}, Vocabulary(), tokens, 1);
+  EXPECT_TRUE(Corpus::Load({{WriteText(text)}}, Vocabulary(), tokens - 1, 1));
+  const auto corpus = Corpus::Load({{WriteText(text)}}, Vocabulary(), tokens, 1);
   ASSERT_FALSE(corpus);
   EXPECT_NE(corpus.error().message.find("less than one window"), std::string::npos);
 }

@@ -3,32 +3,22 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
-#include "fixtures/tiny_model.h"
+#include "base/failure_testing.h"
+#include "train/written_testing.h"
 
 namespace foretoken::train {
 namespace {
 
-std::string WriteDocuments(const std::string& text) {
-  static const std::string folder = fixtures::TemporaryFolder();
-  static int n = 0;
-  const std::string path = folder + "/text" + std::to_string(n++);
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
-}
-
 std::string ErrorOf(const std::string& text) {
-  const auto documents = ReadDocuments(WriteDocuments(text));
+  const auto documents = ReadDocuments(WriteText(text));
   return documents ? "none" : documents.error().message;
 }
 
 TEST(Documents, ArePartedByTheirSeparatorAndCutOfWhiteSpace) {
-  const auto documents = ReadDocuments(
-      WriteDocuments("\n One day.\r\n<|endoftext|>\n\n<|endoftext|>Caf\xC3\xA9 \xF0\x9F\x90\xA6"
-                     "\n\ttwo\n<|endoftext|>last"));
-  ASSERT_TRUE(documents) << documents.error().message;
-  EXPECT_EQ(*documents,
+  const auto documents = Got(ReadDocuments(
+      WriteText("\n One day.\r\n<|endoftext|>\n\n<|endoftext|>Caf\xC3\xA9 \xF0\x9F\x90\xA6"
+                "\n\ttwo\n<|endoftext|>last")));
+  EXPECT_EQ(documents,
             (std::vector<std::string>{"One day.", "Caf\xC3\xA9 \xF0\x9F\x90\xA6\n\ttwo", "last"}));
 }
 
@@ -51,10 +41,7 @@ TEST(Documents, OfOtherEncodingsAreRefusedWithThePlace) {
 }
 
 TEST(Documents, ThatAreNotThereAreNamed) {
-  const auto documents = ReadDocuments("/no/such/text");
-  ASSERT_FALSE(documents);
-  EXPECT_EQ(documents.error().code, ErrorCode::kNotFound);
-  EXPECT_NE(documents.error().message.find("/no/such/text"), std::string::npos);
+  EXPECT_TRUE(Fails(ReadDocuments("/no/such/text"), ErrorCode::kNotFound, "/no/such/text"));
 }
 
 }  // namespace

@@ -4,36 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <set>
-#include <sstream>
 
+#include "base/failure_testing.h"
+#include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
 #include "train/text/documents.h"
+#include "train/written_testing.h"
 
 namespace foretoken::train {
 namespace {
-
-const std::string& Folder() {
-  static const std::string folder = fixtures::TemporaryFolder();
-  return folder;
-}
-
-std::string Write(const std::string& name, const std::string& text) {
-  const std::string path = Folder() + "/" + name;
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
-}
-
-std::string SampleBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream buffer;
-  buffer << file.rdbuf();
-  return std::move(buffer).str();
-}
 
 std::vector<std::string> Lines(int n, unsigned seed) {
   std::mt19937 random(seed);
@@ -54,24 +36,22 @@ std::string Joined(const std::vector<std::string>& lines, const std::string& bet
 }
 
 SampleOptions SamplingOptions(const std::string& name) {
-  static const std::string model =
-      fixtures::WriteTinyModel(Folder(), {.seed = 8, .dim = 32, .ff = 48, .context_length = 64});
+  static const std::string model = fixtures::WriteTinyModel(
+      TestFolder(), {.seed = 8, .dim = 32, .ff = 48, .context_length = 64});
   SampleOptions o;
   o.model = model;
-  o.text = {Write("stories", Joined(Lines(200, 1), "\n<|endoftext|>\n"))};
-  o.out = Folder() + "/" + name;
+  o.text = {WriteText("stories", Joined(Lines(200, 1), "\n<|endoftext|>\n"))};
+  o.out = TestFolder() + "/" + name;
   o.tokens = 700, o.new_tokens = 30, o.prompt_tokens = 8, o.threads = 1;
   return o;
 }
 
 TEST(Samples, ContinueBeginningsOfDocuments) {
   const SampleOptions o = SamplingOptions("stories.out");
-  const auto status = WriteSamples(o);
-  ASSERT_TRUE(status) << status.error().message;
-  const auto documents = ReadDocuments(o.out);
-  ASSERT_TRUE(documents) << documents.error().message;
-  EXPECT_GE(documents->size(), 700 / 30);
-  for (const std::string& document : *documents)
+  ASSERT_TRUE(Works(WriteSamples(o)));
+  const auto documents = Got(ReadDocuments(o.out));
+  EXPECT_GE(documents.size(), 700 / 30);
+  for (const std::string& document : documents)
     EXPECT_TRUE(document.starts_with("line 1")) << document;
   EXPECT_FALSE(std::filesystem::exists(o.out + ".part"));
   EXPECT_FALSE(std::filesystem::exists(o.out + ".new"));
@@ -79,13 +59,12 @@ TEST(Samples, ContinueBeginningsOfDocuments) {
 
 TEST(Samples, ContinueLinesOfDocumentsThatAreLong) {
   SampleOptions o = SamplingOptions("book.out");
-  o.text = {Write("book", Joined(Lines(2000, 2), "\n"))};
+  o.text = {WriteText("book", Joined(Lines(2000, 2), "\n"))};
   ASSERT_TRUE(WriteSamples(o));
-  const std::string book = SampleBytes(o.text[0]);
+  const std::string book = WholeFile(o.text[0]);
   int from_first = 0;
-  const auto documents = ReadDocuments(o.out);
-  ASSERT_TRUE(documents) << documents.error().message;
-  for (const std::string& document : *documents) {
+  const auto documents = Got(ReadDocuments(o.out));
+  for (const std::string& document : documents) {
     EXPECT_TRUE(document.starts_with("line ")) << document;
     EXPECT_NE(book.find(document.substr(0, 8)), std::string::npos) << document;
     from_first += document.starts_with("line 100");
@@ -96,26 +75,25 @@ TEST(Samples, ContinueLinesOfDocumentsThatAreLong) {
 TEST(Samples, OfASeedAreTheSameWhateverRunsThem) {
   SampleOptions o = SamplingOptions("seed1");
   ASSERT_TRUE(WriteSamples(o));
-  const std::string wanted = SampleBytes(o.out);
-  o.out = Folder() + "/seed2", o.threads = 2;
+  const std::string wanted = WholeFile(o.out);
+  o.out = TestFolder() + "/seed2", o.threads = 2;
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_EQ(SampleBytes(o.out), wanted);
-  o.out = Folder() + "/seed3", o.tokens = 200;
+  EXPECT_EQ(WholeFile(o.out), wanted);
+  o.out = TestFolder() + "/seed3", o.tokens = 200;
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_LT(SampleBytes(o.out).size(), wanted.size());
-  EXPECT_TRUE(wanted.starts_with(SampleBytes(o.out))) << "fewer are the first ones of more";
-  o.out = Folder() + "/seed4", o.seed = 2;
+  EXPECT_LT(WholeFile(o.out).size(), wanted.size());
+  EXPECT_TRUE(wanted.starts_with(WholeFile(o.out))) << "fewer are the first ones of more";
+  o.out = TestFolder() + "/seed4", o.seed = 2;
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_FALSE(wanted.starts_with(SampleBytes(o.out)));
+  EXPECT_FALSE(wanted.starts_with(WholeFile(o.out)));
 }
 
 TEST(Samples, OfOnePromptDiffer) {
   SampleOptions o = SamplingOptions("one_prompt");
-  o.text = {Write("one", "fox met hen")};
+  o.text = {WriteText("one", "fox met hen")};
   ASSERT_TRUE(WriteSamples(o));
-  const auto documents = ReadDocuments(o.out);
-  ASSERT_TRUE(documents) << documents.error().message;
-  EXPECT_EQ(std::set<std::string>(documents->begin(), documents->end()).size(), documents->size());
+  const auto documents = Got(ReadDocuments(o.out));
+  EXPECT_EQ(std::set<std::string>(documents.begin(), documents.end()).size(), documents.size());
 }
 
 TEST(Samples, GoOnWhereAKilledRunWas) {
@@ -123,10 +101,10 @@ TEST(Samples, GoOnWhereAKilledRunWas) {
   ASSERT_TRUE(WriteSamples(whole));
   // The files of an unfinished run: the settings, samples with their tokens, and an incomplete
   // sample. The numbers are made up, to show that the samples were not made again.
-  const std::string settings = SampleBytes(whole.out + ".settings"),
+  const std::string settings = WholeFile(whole.out + ".settings"),
                     line = settings.substr(0, settings.find('\n') + 1);
   const SampleOptions o = SamplingOptions("killed");
-  Write("killed.part", line + "one\n<|endoftext|> 300\ntwo\n\nlines\n<|endoftext|> 399\nthr");
+  WriteText("killed.part", line + "one\n<|endoftext|> 300\ntwo\n\nlines\n<|endoftext|> 399\nthr");
   ASSERT_TRUE(WriteSamples(o));
   const auto documents = ReadDocuments(o.out);
   ASSERT_EQ(documents->size(), 3) << "one token was missing";
@@ -135,32 +113,32 @@ TEST(Samples, GoOnWhereAKilledRunWas) {
   EXPECT_EQ((*documents)[2], (*ReadDocuments(whole.out))[2]);
   // Stopped twice: while a sample was being written, and before the file had its name.
   const SampleOptions twice = SamplingOptions("twice");
-  Write("twice.part", line + "thr");
+  WriteText("twice.part", line + "thr");
   std::filesystem::create_directory(twice.out);
   EXPECT_FALSE(WriteSamples(twice));
   std::filesystem::remove(twice.out);
   ASSERT_TRUE(WriteSamples(twice));
-  EXPECT_EQ(SampleBytes(twice.out), SampleBytes(whole.out));
+  EXPECT_EQ(WholeFile(twice.out), WholeFile(whole.out));
   // From other settings.
   const SampleOptions other = SamplingOptions("other");
-  Write("other.part", "samples of something else\none\n<|endoftext|> 300\n");
+  WriteText("other.part", "samples of something else\none\n<|endoftext|> 300\n");
   ASSERT_TRUE(WriteSamples(other));
-  EXPECT_EQ(SampleBytes(other.out), SampleBytes(whole.out));
+  EXPECT_EQ(WholeFile(other.out), WholeFile(whole.out));
 }
 
 TEST(Samples, ThatAreThereAreKeptIfTheyWereMadeSo) {
   SampleOptions o = SamplingOptions("kept");
   ASSERT_TRUE(WriteSamples(o));
-  const std::string made = SampleBytes(o.out), mark = std::string(made.size(), 'x');
-  Write("kept", mark);
+  const std::string made = WholeFile(o.out), mark = std::string(made.size(), 'x');
+  WriteText("kept", mark);
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_EQ(SampleBytes(o.out), mark) << "left alone";
-  Write("kept", mark + "more");
+  EXPECT_EQ(WholeFile(o.out), mark) << "left alone";
+  WriteText("kept", mark + "more");
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_EQ(SampleBytes(o.out), made) << "of another length: made anew";
+  EXPECT_EQ(WholeFile(o.out), made) << "of another length: made anew";
   o.temperature = 0.2;
   ASSERT_TRUE(WriteSamples(o));
-  EXPECT_NE(SampleBytes(o.out), made);
+  EXPECT_NE(WholeFile(o.out), made);
 }
 
 TEST(Samples, AreRefusedWhereTheyCannotBeMade) {
@@ -169,7 +147,7 @@ TEST(Samples, AreRefusedWhereTheyCannotBeMade) {
     change(o);
     const auto status = WriteSamples(o);
     EXPECT_FALSE(status);
-    EXPECT_FALSE(std::filesystem::exists(Folder() + "/refused"));
+    EXPECT_FALSE(std::filesystem::exists(TestFolder() + "/refused"));
     return status ? Error{} : status.error();
   };
   const auto contains = [](const Error& error, const char* words) {
@@ -183,7 +161,7 @@ TEST(Samples, AreRefusedWhereTheyCannotBeMade) {
   contains(refusal([](SampleOptions& o) { o.text = {o.model}; }), "is not text");
   contains(refusal([](SampleOptions& o) { o.tokens = 0; }), "must be positive");
   contains(refusal([](SampleOptions& o) { o.model = "/no/such.gguf"; }), "/no/such.gguf");
-  contains(refusal([](SampleOptions& o) { o.out = Folder() + "/none/out"; }), "/none/out");
+  contains(refusal([](SampleOptions& o) { o.out = TestFolder() + "/none/out"; }), "/none/out");
 }
 
 }  // namespace
