@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests come from clients: the work that reading one takes must grow no faster than its size.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/growth_testing.h"
 #include "server/api/object_text.h"

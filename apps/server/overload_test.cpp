@@ -5,8 +5,6 @@
 #include <sys/mman.h>
 
 #include <cstring>
-#include <memory>
-#include <utility>
 
 #include "base/machine/memory_limit.h"
 #include "server/net/client_address.h"

@@ -3,10 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace foretoken::server {
 namespace {

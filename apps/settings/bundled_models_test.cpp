@@ -139,15 +139,13 @@ TEST(BundledModels, TheEnvironmentsFolderIsTheOnlyOneWhereItIsSet) {
 TEST(BundledModels, WhatIsNotThereIsNamedWithTheWayOut) {
   const std::string nothing =
       MessageOfPlaces({}, {.environment = "", .folders = {"/no/a", "/no/b"}});
-  for (const char* words : {kTarget, "/no/a or /no/b", "; ", "-m PATH", "FORETOKEN_MODELS"}) {
+  for (const char* words : {kTarget, "/no/a or /no/b", "; ", "-m PATH", "FORETOKEN_MODELS"})
     EXPECT_NE(nothing.find(words), std::string::npos) << nothing;
-  }
   const std::string folder = FolderWith({kTarget});
   const std::string no_head =
       MessageOfPlaces(WithMethod("eagle"), {.environment = "", .folders = {folder}});
-  for (const char* words : {folder.c_str(), kEagle, "; ", "-md PATH", "ngram"}) {
+  for (const char* words : {folder.c_str(), kEagle, "; ", "-md PATH", "ngram"})
     EXPECT_NE(no_head.find(words), std::string::npos) << no_head;
-  }
 }
 
 TEST(ModelPlaces, AnInstalledProgramKnowsItsPrefixAndNotTheSources) {

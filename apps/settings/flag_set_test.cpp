@@ -152,9 +152,8 @@ TEST(FlagSet, HelpWinsOverErrorsAndNamesEveryFlag) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->outcome, ParseOutcome::kHelp);
   EXPECT_EQ(target.k, 4);
-  for (const char* name : {"-m, --model PATH", "-md, --model-draft", "--stop TEXT", "--json"}) {
+  for (const char* name : {"-m, --model PATH", "-md, --model-draft", "--stop TEXT", "--json"})
     EXPECT_NE(HelpText(flags, {}).find(name), std::string::npos) << name;
-  }
 }
 
 TEST(HelpText, IsShortWhereThereAreEssentialFlagsAndWholeOnDemand) {

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "base/json/json_reader.h"
 
 namespace foretoken::server {

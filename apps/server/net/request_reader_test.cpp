@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <random>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace foretoken::server {
 namespace {
@@ -171,9 +168,7 @@ TEST(RequestReader, RefusesWhatTwoReadersCouldTakeDifferently) {
       std::string("A: \0\r\n", 6),
       "A: b\nContent-Length : 5\r\n\r\n",
   };
-  for (const std::string& field : fields) {
-    EXPECT_EQ(Refusal(Header(field)), 400) << field;
-  }
+  for (const std::string& field : fields) EXPECT_EQ(Refusal(Header(field)), 400) << field;
 }
 
 TEST(RequestReader, RefusesOtherProtocolsAtTheFirstLine) {
@@ -185,9 +180,8 @@ TEST(RequestReader, RefusesOtherProtocolsAtTheFirstLine) {
 
 TEST(RequestReader, RefusesChunksThatAreNone) {
   for (const std::string body : {"zz\r\nhello", "\r\nhello\r\n", "-5\r\nhello\r\n",
-                                 "5\r\nhelloo\r\n0\r\n\r\n", "fffffffffffffffffffff\r\n"}) {
+                                 "5\r\nhelloo\r\n0\r\n\r\n", "fffffffffffffffffffff\r\n"})
     EXPECT_EQ(Refusal(Header("Transfer-Encoding: chunked\r\n") + body), 400) << body;
-  }
 }
 
 TEST(RequestReader, KeepsToItsLimits) {
