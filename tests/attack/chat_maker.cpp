@@ -17,66 +17,19 @@ constexpr std::string_view kLiterals[] = {
     "0",     "1",    "-1",   "7",      "1.5",  "99999",        "9223372036854775807",
     "1e308", "true", "none", "''",     "'a'",  "'a b\\n'",     "'<|im_start|>'",
     "'%s'",  "[]",   "{}",   "[1, 2]", "(1,)", "{'a': [1, 2]}"};
-constexpr std::string_view kMethods[] = {"split()",
-                                         "split('a')",
-                                         "rsplit('b', 2)",
-                                         "splitlines()",
-                                         "find('ab')",
-                                         "rfind('a')",
-                                         "count('a')",
-                                         "strip()",
-                                         "strip('ab ')",
-                                         "replace('a', 'bb')",
-                                         "replace('', 'a')",
-                                         "partition('a')",
-                                         "upper()",
-                                         "title()",
-                                         "startswith('a')",
-                                         "endswith(('a', 'b'))",
-                                         "join(['a', 'b'])",
-                                         "items()",
-                                         "keys()",
-                                         "get('a')",
-                                         "center(50)",
-                                         "zfill(9)",
-                                         "removeprefix('a')",
-                                         "format(1, 2)",
-                                         "isdigit()"};
-constexpr std::string_view kFilters[] = {"length",
-                                         "upper",
-                                         "trim",
-                                         "list",
-                                         "join",
-                                         "join(', ')",
-                                         "tojson",
-                                         "tojson(indent=4)",
-                                         "string",
-                                         "sort",
-                                         "unique | list",
-                                         "reverse | list",
-                                         "first",
-                                         "last",
-                                         "sum",
-                                         "batch(3) | list",
-                                         "slice(3) | list",
-                                         "groupby('role')",
-                                         "map('upper') | list",
-                                         "map(attribute='content') | list",
-                                         "selectattr('role') | list",
-                                         "rejectattr('a') | list",
-                                         "dictsort",
-                                         "items | list",
-                                         "indent(8)",
-                                         "wordcount",
-                                         "truncate(9)",
-                                         "replace('a', 'b')",
-                                         "e",
-                                         "int",
-                                         "float",
-                                         "abs",
-                                         "round",
-                                         "default('a')",
-                                         "string | list"};
+const std::vector<std::string> kMethods = Words(
+    "split();split('a');rsplit('b', 2);splitlines();find('ab');rfind('a');count('a');strip();"
+    "strip('ab ');replace('a', 'bb');replace('', 'a');partition('a');upper();title();"
+    "startswith('a');endswith(('a', 'b'));join(['a', 'b']);items();keys();get('a');center(50);"
+    "zfill(9);removeprefix('a');format(1, 2);isdigit()",
+    ';');
+const std::vector<std::string> kFilters = Words(
+    "length;upper;trim;list;join;join(', ');tojson;tojson(indent=4);string;sort;unique | list;"
+    "reverse | list;first;last;sum;batch(3) | list;slice(3) | list;groupby('role');"
+    "map('upper') | list;map(attribute='content') | list;selectattr('role') | list;"
+    "rejectattr('a') | list;dictsort;items | list;indent(8);wordcount;truncate(9);"
+    "replace('a', 'b');e;int;float;abs;round;default('a');string | list",
+    ';');
 constexpr std::string_view kTests[] = {"defined", "none",     "string", "mapping", "iterable",
                                        "odd",     "sequence", "in [1]", "eq 1",    "sameas none"};
 constexpr std::string_view kOperators[] = {" ~ ",  " + ",   " - ",  " * ",     " / ",

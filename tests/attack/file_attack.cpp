@@ -151,8 +151,7 @@ bool Attack::TimeIsOver() const {
              o_.seconds;
 }
 
-// ---- The child
-// -------------------------------------------------------------------------------------
+// ---- The child ----------------------------------------------------------------------------------
 
 void Attack::ReadOne(std::uint64_t number, std::FILE* out) {
   const Mutated mutated = File(number);
@@ -190,8 +189,7 @@ void Attack::Child(int pipe, std::uint64_t end) {
   _exit(0);
 }
 
-// ---- The parent
-// ------------------------------------------------------------------------------------
+// ---- The parent ---------------------------------------------------------------------------------
 
 void Attack::Count(std::string_view line) {
   std::array<std::string, 4> fields;
@@ -302,8 +300,7 @@ void Attack::WriteAll() const {
                              std::filesystem::copy_options::overwrite_existing);
 }
 
-// ---- The command line
-// ------------------------------------------------------------------------------
+// ---- The command line ---------------------------------------------------------------------------
 
 template <typename T>
 bool Store(std::string_view text, T& value) {

@@ -25,44 +25,9 @@ Bytes ReadBytes(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-TinyModelOptions Small(const char* architecture) {
-  TinyModelOptions options;
-  options.arch = architecture;
-  options.dim = 32, options.ff = 32, options.n_heads = 4, options.n_kv_heads = 2;
-  options.vocab = 300, options.context_length = 96;
-  return options;
-}
-
-TinyModelOptions Yarn() {
-  TinyModelOptions options = Small("llama");
-  options.rope_scaling = "yarn", options.rope_scaling_factor = 2;
-  options.rope_original_context = 48, options.rope_freqs = true;
-  return options;
-}
-
-TinyModelOptions Quantised() {
-  TinyModelOptions options = Small("qwen3");
-  options.weight_type = DType::kQ8_0, options.tied = true, options.head_dim = 16;
-  options.weight_types = {{"ffn_gate", DType::kQ4_0}, {"attn_q", DType::kQ5_1}};
-  return options;
-}
-
-TinyModelOptions KQuants() {
-  TinyModelOptions options = Small("llama");
-  options.dim = 256, options.ff = 256, options.n_layers = 1;
-  options.weight_type = DType::kQ4_K, options.weight_types = {{"output", DType::kQ6_K}};
-  return options;
-}
-
-// Types that are kept in a wider form.
-TinyModelOptions OneToThreeBits() {
-  TinyModelOptions options = KQuants();
-  options.weight_type = DType::kIQ3_S;
-  options.weight_types = {{"token_embd", DType::kTQ1_0}, {"output", DType::kTQ2_0},
-                          {"attn_q", DType::kIQ1_S},     {"attn_k", DType::kIQ1_M},
-                          {"attn_v", DType::kIQ2_XXS},   {"attn_output", DType::kIQ2_XS},
-                          {"ffn_gate", DType::kIQ2_S},   {"ffn_up", DType::kIQ3_XXS}};
-  return options;
+TinyModelOptions Small(const std::string& words) {
+  return fixtures::TinyOptions("dim=32 ff=32 n_heads=4 n_kv_heads=2 vocab=300 context_length=96 " +
+                               words);
 }
 
 // Experts in the types that files of gpt-oss and of large mixtures have.
@@ -71,23 +36,6 @@ TinyModelOptions Mxfp4Experts() {
   options.weight_type = DType::kQ8_0;
   for (const char* name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"})
     options.weight_types[name] = DType::kMXFP4;
-  return options;
-}
-
-TinyModelOptions Mixture() {
-  TinyModelOptions options = Small("qwen3moe");
-  options.weight_type = DType::kQ8_0, options.weight_types = {{"ffn_up_exps", DType::kF16}};
-  options.n_experts = 5, options.n_dense = 1;
-  return options;
-}
-
-TinyModelOptions FewBits() {
-  TinyModelOptions options = KQuants();
-  options.weight_type = DType::kQ3_K;
-  options.weight_types = {{"attn_v", DType::kQ2_K},
-                          {"ffn_down", DType::kIQ4_XS},
-                          {"ffn_up", DType::kIQ4_NL},
-                          {"output", DType::kMXFP4}};
   return options;
 }
 
@@ -162,9 +110,18 @@ GoodFiles MakeGoodFiles(const std::string& folder, std::span<const std::string> 
     model(name.c_str(), fixtures::SmallestOf(name));
   }
   model("mixtral", fixtures::SmallestOf("mixtral"));
-  model("llama with yarn", Yarn()), model("qwen3 quantised", Quantised());
-  model("llama of K-quants", KQuants()), model("qwen3moe quantised", Mixture());
-  model("llama of few bits", FewBits()), model("llama of one to three bits", OneToThreeBits());
+  model("llama with yarn",
+        Small("rope_scaling=yarn rope_scaling_factor=2 rope_original_context=48 rope_freqs"));
+  model("qwen3 quantised", Small("qwen3 Q8_0 tied head_dim=16 ffn_gate=Q4_0 attn_q=Q5_1"));
+  const std::string wide = "n_layers=1 dim=256 ff=256 ";  // K-quants have rows of 256
+  model("llama of K-quants", Small(wide + "Q4_K output=Q6_K"));
+  model("qwen3moe quantised", Small("qwen3moe Q8_0 ffn_up_exps=F16 n_experts=5 n_dense=1"));
+  model("llama of few bits",
+        Small(wide + "Q3_K attn_v=Q2_K ffn_down=IQ4_XS ffn_up=IQ4_NL output=MXFP4"));
+  // Types that are kept in a wider form.
+  model("llama of one to three bits",
+        Small(wide + "IQ3_S token_embd=TQ1_0 output=TQ2_0 attn_q=IQ1_S attn_k=IQ1_M attn_v=IQ2_XXS "
+                     "attn_output=IQ2_XS ffn_gate=IQ2_S ffn_up=IQ3_XXS"));
   model("gpt-oss of MXFP4", Mxfp4Experts());
   AddHeads(folder, target, good);
   AddHeadsOfFamilies(folder, good);

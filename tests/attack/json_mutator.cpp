@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "attack/colliding_names.h"
@@ -14,51 +13,14 @@
 namespace foretoken::attack {
 namespace {
 
-constexpr std::string_view kValues[] = {"0",
-                                        "-1",
-                                        "1",
-                                        "2",
-                                        "31",
-                                        "64",
-                                        "1000000",
-                                        "2147483648",
-                                        "9223372036854775807",
-                                        "18446744073709551615",
-                                        "99999999999999999999999",
-                                        "0.5",
-                                        "-0.0",
-                                        "1e-300",
-                                        "1e308",
-                                        "1e999",
-                                        "NaN",
-                                        "null",
-                                        "true",
-                                        "false",
-                                        "[]",
-                                        "{}",
-                                        "[[]]",
-                                        "[1, -1]",
-                                        "[0, 18446744073709551615]",
-                                        "{\"a\": 1, \"a\": 2}",
-                                        "\"\"",
-                                        "\"F16\"",
-                                        "\"F8_E4M3\"",
-                                        "\"I64\"",
-                                        "\"llama\"",
-                                        "\"gemma3_text\"",
-                                        "\"qwen3_moe\"",
-                                        "\"yarn\"",
-                                        "\"llama3\"",
-                                        "\"BPE\"",
-                                        "\"Unigram\"",
-                                        "\"ByteLevel\"",
-                                        "\"<s>\"",
-                                        "\"\\u0000\"",
-                                        "\"\\ud800\"",
-                                        "\"\xff\"",
-                                        "\"(a+)+$\"",
-                                        "\"{{ 1\"",
-                                        "\"../../etc/passwd\""};
+const std::vector<std::string> kValues =
+    Words(R"(0;-1;1;2;31;64;1000000;2147483648;9223372036854775807;18446744073709551615;)"
+          R"(99999999999999999999999;0.5;-0.0;1e-300;1e308;1e999;NaN;null;true;false;[];{};[[]];)"
+          R"([1, -1];[0, 18446744073709551615];{"a": 1, "a": 2};"";"F16";"F8_E4M3";"I64";"llama";)"
+          R"("gemma3_text";"qwen3_moe";"yarn";"llama3";"BPE";"Unigram";"ByteLevel";"<s>";"\u0000";)"
+          R"("\ud800";"(a+)+$";"{{ 1";"../../etc/passwd";)"
+          "\"\xff\"",
+          ';');
 
 struct Part {
   std::size_t begin = 0, end = 0;

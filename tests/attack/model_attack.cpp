@@ -22,31 +22,12 @@ namespace {
 
 constexpr const char* kText = "the end of it <|im_end|>\n";
 
+// In the order of ErrorCode.
+constexpr const char* kCodes[] = {
+    "invalid argument", "not found", "invalid file", "unsupported", "mismatch", "too large", "i/o",
+    "no memory",        "busy",      "stopped",      "deadline",    "rank lost"};
 const char* NameOf(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return "invalid argument";
-    case ErrorCode::kNotFound:
-      return "not found";
-    case ErrorCode::kInvalidFile:
-      return "invalid file";
-    case ErrorCode::kUnsupported:
-      return "unsupported";
-    case ErrorCode::kMismatch:
-      return "mismatch";
-    case ErrorCode::kTooLarge:
-      return "too large";
-    case ErrorCode::kIo:
-      return "i/o";
-    case ErrorCode::kNoMemory:
-      return "no memory";
-    case ErrorCode::kBusy:
-    case ErrorCode::kStopped:
-    case ErrorCode::kDeadline:
-    case ErrorCode::kRankLost:
-      return "an error of requests";  // no file gives it
-  }
-  return "an unknown error code";
+  return kCodes[static_cast<std::size_t>(code)];
 }
 
 class Reader {

@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include "attack/json_mutator.h"
@@ -123,8 +122,7 @@ Model ReadModel(std::span<const std::byte> bytes) {
   return model;
 }
 
-// ---- Writing, with the places of the numbers
-// -----------------------------------------------------
+// ---- Writing, with the places of the numbers ----------------------------------------------------
 
 struct Place {
   std::size_t at = 0, width = 0;
@@ -196,118 +194,38 @@ Writer Write(const Model& model) {
   return out;
 }
 
-// ---- Hostile values
-// --------------------------------------------------------------------------------
+// ---- Hostile values -----------------------------------------------------------------------------
 
 // A number that a reader of `width` bytes may stumble over; `now` is the one that is there.
 std::uint64_t HostileNumber(Random& random, std::uint64_t now) {
-  static constexpr std::uint64_t kFixed[] = {0,
-                                             1,
-                                             2,
-                                             3,
-                                             7,
-                                             8,
-                                             31,
-                                             33,
-                                             63,
-                                             64,
-                                             65,
-                                             127,
-                                             128,
-                                             255,
-                                             256,
-                                             1023,
-                                             1024,
-                                             1025,
-                                             4095,
-                                             4096,
-                                             4097,
-                                             32767,
-                                             32768,
-                                             65535,
-                                             65536,
-                                             1u << 17,
-                                             1u << 19,
-                                             (1u << 19) + 1,
-                                             1u << 20,
-                                             1u << 24,
-                                             1u << 27,
-                                             1u << 30,
-                                             0x7FFFFFFF,
-                                             0x80000000,
-                                             0xFFFFFFFE,
-                                             0xFFFFFFFF,
-                                             0x100000000,
-                                             0x100000001,
-                                             0x7FFFFFFFFFFFFFFF,
-                                             0x8000000000000000,
-                                             0xFFFFFFFFFFFFFFE0,
-                                             0xFFFFFFFFFFFFFFFF};
-  switch (random.Below(8)) {
-    case 0:
-      return now + 1;
-    case 1:
-      return now - 1;
-    case 2:
-      return now * 2;
-    case 3:
-      return now / 2;
-    case 4:
-      return std::uint64_t{1} << random.Below(64);
-    case 5:
-      return random.Next();
-    default:
-      return random.Pick(kFixed);
-  }
+  static const auto kFixed = Words(
+      "0 1 2 3 7 8 31 33 63 64 65 127 128 255 256 1023 1024 1025 4095 4096 4097 32767 32768 "
+      "65535 65536 0x20000 0x80000 0x80001 0x100000 0x1000000 0x8000000 0x40000000 0x7FFFFFFF "
+      "0x80000000 0xFFFFFFFE 0xFFFFFFFF 0x100000000 0x100000001 0x7FFFFFFFFFFFFFFF "
+      "0x8000000000000000 0xFFFFFFFFFFFFFFE0 0xFFFFFFFFFFFFFFFF");
+  const std::uint64_t near[] = {
+      now + 1, now - 1, now * 2, now / 2, std::uint64_t{1} << random.Below(64), random.Next()};
+  return random.OneIn(4) ? std::stoull(random.Pick(kFixed), nullptr, 0) : random.Pick(near);
 }
 
 double HostileFloat(Random& random) {
-  static constexpr double kFixed[] = {0,
-                                      -0.0,
-                                      1,
-                                      -1,
-                                      1e-30,
-                                      1e-45,
-                                      1e11,
-                                      1e13,
-                                      3e38,
-                                      1e300,
-                                      std::numeric_limits<double>::infinity(),
-                                      -std::numeric_limits<double>::infinity(),
-                                      std::numeric_limits<double>::quiet_NaN()};
+  using Limits = std::numeric_limits<double>;
+  static constexpr double kInfinity = Limits::infinity(), kNan = Limits::quiet_NaN();
+  static constexpr double kFixed[] = {0,    -0.0, 1,     -1,        1e-30,      1e-45, 1e11,
+                                      1e13, 3e38, 1e300, kInfinity, -kInfinity, kNan};
   return random.Pick(kFixed);
 }
 
 std::string HostileText(Random& random) {
-  static constexpr std::string_view kFixed[] = {"",
-                                                "llama",
-                                                "qwen2",
-                                                "qwen3",
-                                                "eagle3",
-                                                "dflash",
-                                                "gpt2",
-                                                "bert",
-                                                "gpt-2",
-                                                "?",
-                                                "no\nline",
-                                                "\x1b[31mred",
-                                                "\xff\xfe",
-                                                "\xed\xa0\x80",
-                                                "\xe2\x80\xae",
-                                                "%s%n{}",
-                                                "{0}{1}{:9999999}",
-                                                "../../etc/passwd",
-                                                "yarn",
-                                                "linear",
-                                                "longrope",
-                                                "none",
-                                                "default",
-                                                "tekken",
-                                                "<0x41>",
-                                                "<0xZZ>",
-                                                "<|im_start|>",
-                                                "▁",
-                                                "{% for m in messages %}{{ m }}{% endfor %}"};
+  static const auto kFixed = [] {
+    auto texts = Words(
+        "llama qwen2 qwen3 eagle3 dflash gpt2 bert gpt-2 ? %s%n{} {0}{1}{:9999999} "
+        "../../etc/passwd yarn linear longrope none default tekken <0x41> <0xZZ> <|im_start|> ▁");
+    for (const char* odd : {"", "no\nline", "\x1b[31mred", "\xff\xfe", "\xed\xa0\x80",
+                            "\xe2\x80\xae", "{% for m in messages %}{{ m }}{% endfor %}"})
+      texts.emplace_back(odd);
+    return texts;
+  }();
   switch (random.Below(12)) {
     case 0:
       return std::string(static_cast<std::size_t>(random.Below(70'000)), 'a');
@@ -319,8 +237,12 @@ std::string HostileText(Random& random) {
       return text;
     }
     default:
-      return std::string(random.Pick(kFixed));
+      return random.Pick(kFixed);
   }
+}
+
+Key TextKey(std::string name, std::string text) {
+  return {.name = std::move(name), .type = kString, .texts = {std::move(text)}, .numbers = {}};
 }
 
 Key NumberKey(std::string name, std::uint32_t type, std::uint64_t value) {
@@ -352,27 +274,15 @@ void ChangeValue(Random& random, Key& key) {
   std::memcpy(&key.numbers[at], &now, width);
 }
 
-// ---- Changes of the parts
-// --------------------------------------------------------------------------
+// ---- Changes of the parts -----------------------------------------------------------------------
 
 // A list that became longer or shorter than its partners.
 void ChangeLength(Random& random, Key& key) {
   if (key.type != kArray) return;
   const std::size_t n = static_cast<std::size_t>(key.count);
-  std::size_t now = n;
-  switch (random.Below(4)) {
-    case 0:
-      now = 0;
-      break;
-    case 1:
-      now = n - std::min<std::size_t>(n, 1);
-      break;
-    case 2:
-      now = n + 1;
-      break;
-    default:
-      now = static_cast<std::size_t>(random.Below(2 * n + 2));
-  }
+  const std::size_t lengths[] = {0, n - std::min<std::size_t>(n, 1), n + 1,
+                                 static_cast<std::size_t>(random.Below(2 * n + 2))};
+  const std::size_t now = random.Pick(lengths);
   key.count = now;
   if (key.element == kString) key.texts.resize(now);
   if (key.element < kWidths.size()) key.numbers.resize(now * WidthOf(key.element));
@@ -385,11 +295,7 @@ void ChangeType(Random& random, Key& key) {
       key.type = static_cast<std::uint32_t>(random.Below(15));
       return;
     case 1:
-      key = {.name = key.name,
-             .type = kString,
-             .element = 0,
-             .texts = {HostileText(random)},
-             .numbers = {}};
+      key = TextKey(key.name, HostileText(random));
       return;
     case 2:
       key = {.name = key.name, .type = kArray, .element = kString, .texts = {}, .numbers = {}};
@@ -413,65 +319,26 @@ void ChangeType(Random& random, Key& key) {
 
 // A key that readers know and that the file need not have.
 Key KnownKey(Random& random, const Model& model) {
-  static constexpr std::string_view kNames[] = {"general.alignment",
-                                                "split.count",
-                                                "split.no",
-                                                "split.tensors.count",
-                                                "general.file_type",
-                                                "tokenizer.ggml.add_bos_token",
-                                                "tokenizer.ggml.pre",
-                                                "tokenizer.ggml.merges",
-                                                "tokenizer.chat_template",
-                                                "tokenizer.ggml.padding_token_id",
-                                                "tokenizer.ggml.eot_token_id",
-                                                "tokenizer.ggml.add_space_prefix",
-                                                "tokenizer.ggml.remove_extra_whitespaces",
-                                                "tokenizer.ggml.precompiled_charsmap",
-                                                "A.rope.scaling.type",
-                                                "A.rope.scaling.factor",
-                                                "A.rope.scaling.original_context_length",
-                                                "A.rope.scale_linear",
-                                                "A.rope.dimension_sections",
-                                                "A.nextn_predict_layers",
-                                                "A.attention.key_length",
-                                                "A.attention.value_length",
-                                                "A.expert_count",
-                                                "A.expert_used_count",
-                                                "A.expert_feed_forward_length",
-                                                "A.leading_dense_block_count",
-                                                "A.attention.sliding_window",
-                                                "A.target_layers",
-                                                "A.target_hidden_size",
-                                                "A.norm_before_residual",
-                                                "A.vocab_size",
-                                                "A.rope.scaling.attn_factor",
-                                                "A.rope.scaling.yarn_beta_fast",
-                                                "A.rope.freq_base",
-                                                "A.rope.freq_base_swa",
-                                                "A.rope.dimension_count_swa",
-                                                "A.rope.scaling.yarn_log_multiplier",
-                                                "A.rope.scaling.finetuned",
-                                                "A.attention.key_length_swa",
-                                                "A.attention.value_length_swa",
-                                                "A.attention.shared_kv_layers",
-                                                "A.attention.sliding_window_pattern",
-                                                "A.attention.scale",
-                                                "A.attention.temperature_scale",
-                                                "A.attn_logit_softcapping",
-                                                "A.final_logit_softcapping",
-                                                "A.embedding_length_per_layer_input",
-                                                "A.embedding_scale",
-                                                "A.residual_scale",
-                                                "A.logit_scale",
-                                                "A.expert_gating_func",
-                                                "A.expert_weights_norm",
-                                                "A.expert_weights_scale",
-                                                "A.expert_group_count",
-                                                "A.expert_group_used_count",
-                                                "A.expert_shared_count",
-                                                "A.expert_shared_feed_forward_length",
-                                                "tokenizer.ggml.suppress_tokens"};
-  std::string name(random.Pick(kNames));
+  static const auto kNames = Words(
+      "general.alignment split.count split.no split.tensors.count general.file_type "
+      "tokenizer.ggml.add_bos_token tokenizer.ggml.pre tokenizer.ggml.merges "
+      "tokenizer.chat_template tokenizer.ggml.padding_token_id tokenizer.ggml.eot_token_id "
+      "tokenizer.ggml.add_space_prefix tokenizer.ggml.remove_extra_whitespaces "
+      "tokenizer.ggml.precompiled_charsmap A.rope.scaling.type A.rope.scaling.factor "
+      "A.rope.scaling.original_context_length A.rope.scale_linear A.rope.dimension_sections "
+      "A.nextn_predict_layers A.attention.key_length A.attention.value_length A.expert_count "
+      "A.expert_used_count A.expert_feed_forward_length A.leading_dense_block_count "
+      "A.attention.sliding_window A.target_layers A.target_hidden_size A.norm_before_residual "
+      "A.vocab_size A.rope.scaling.attn_factor A.rope.scaling.yarn_beta_fast A.rope.freq_base "
+      "A.rope.freq_base_swa A.rope.dimension_count_swa A.rope.scaling.yarn_log_multiplier "
+      "A.rope.scaling.finetuned A.attention.key_length_swa A.attention.value_length_swa "
+      "A.attention.shared_kv_layers A.attention.sliding_window_pattern A.attention.scale "
+      "A.attention.temperature_scale A.attn_logit_softcapping A.final_logit_softcapping "
+      "A.embedding_length_per_layer_input A.embedding_scale A.residual_scale A.logit_scale "
+      "A.expert_gating_func A.expert_weights_norm A.expert_weights_scale A.expert_group_count "
+      "A.expert_group_used_count A.expert_shared_count A.expert_shared_feed_forward_length "
+      "tokenizer.ggml.suppress_tokens");
+  std::string name = random.Pick(kNames);
   if (name.starts_with("A.")) {
     std::string architecture = "llama";
     for (const Key& key : model.keys)
@@ -480,11 +347,7 @@ Key KnownKey(Random& random, const Model& model) {
   }
   switch (random.Below(3)) {
     case 0:
-      return {.name = std::move(name),
-              .type = kString,
-              .element = 0,
-              .texts = {HostileText(random)},
-              .numbers = {}};
+      return TextKey(std::move(name), HostileText(random));
     case 1: {
       const auto value = static_cast<float>(HostileFloat(random));
       return NumberKey(std::move(name), 6, std::bit_cast<std::uint32_t>(value));
@@ -614,8 +477,7 @@ std::string ChangeTensors(Random& random, Model& model) {
   }
 }
 
-// ---- Changes of the written bytes
-// --------------------------------------------------------------------
+// ---- Changes of the written bytes ---------------------------------------------------------------
 
 std::string ChangeBytes(Random& random, Writer& out, std::span<const GoodFile> files) {
   Bytes& bytes = out.bytes;

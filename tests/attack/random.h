@@ -5,8 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace foretoken::attack {
+
+// The parts of a text, of which lists to pick from are made.
+std::vector<std::string> Words(std::string_view text, char between = ' ');
 
 // splitmix64: the same on every machine.
 class Random {

@@ -4,7 +4,6 @@
 // and no output. See attack/file_attack.h.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -12,7 +11,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "attack/file_attack.h"
 #include "foretoken/tools/model_file.h"

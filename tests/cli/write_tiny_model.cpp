@@ -9,6 +9,7 @@
 // bundled models.
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "fixtures/tiny_model.h"
@@ -37,56 +38,24 @@ void WriteBundledModels(const std::string& folder) {
   WriteTinyHead(folder, head);
 }
 
+// Models that a test asks for alone.
+const std::map<std::string, std::string> kModels = {
+    {"--mixture", "qwen3moe seed=65 n_layers=4 dim=256 n_experts=64 n_used=4 expert_ff=128"},
+    {"--recurrent", "qwen35 seed=92 n_layers=3 head_dim=32 context_length=512 rope_dimensions=8"},
+    {"--gemma4",
+     "gemma4 seed=93 n_layers=6 kv_heads_by_layer=2,2,1,2,2,1 head_dim=32 window=24 n_experts=8 "
+     "n_used=3 rope_freqs"},
+    {"--large", "F16 seed=94 n_layers=12 dim=1024 ff=3072 n_heads=16 n_kv_heads=8"}};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string(argv[1]) == "--mixture") {
+  const auto model = kModels.find(argc == 3 ? argv[1] : "");
+  if (model != kModels.end()) {
     const std::filesystem::path path = argv[2];
-    WriteTinyModel(path.parent_path(), {.arch = "qwen3moe",
-                                        .seed = 65,
-                                        .n_layers = 4,
-                                        .dim = 256,
-                                        .n_experts = 64,
-                                        .n_used = 4,
-                                        .expert_ff = 128,
-                                        .file_name = path.filename()});
-    return 0;
-  }
-  if (argc == 3 && std::string(argv[1]) == "--recurrent") {
-    const std::filesystem::path path = argv[2];
-    WriteTinyModel(path.parent_path(), {.arch = "qwen35",
-                                        .seed = 92,
-                                        .n_layers = 3,
-                                        .head_dim = 32,
-                                        .context_length = 512,
-                                        .rope_dimensions = 8,
-                                        .file_name = path.filename()});
-    return 0;
-  }
-  if (argc == 3 && std::string(argv[1]) == "--gemma4") {
-    const std::filesystem::path path = argv[2];
-    WriteTinyModel(path.parent_path(), {.arch = "gemma4",
-                                        .seed = 93,
-                                        .n_layers = 6,
-                                        .kv_heads_by_layer = {2, 2, 1, 2, 2, 1},
-                                        .head_dim = 32,
-                                        .window = 24,
-                                        .n_experts = 8,
-                                        .n_used = 3,
-                                        .rope_freqs = true,
-                                        .file_name = path.filename()});
-    return 0;
-  }
-  if (argc == 3 && std::string(argv[1]) == "--large") {
-    const std::filesystem::path path = argv[2];
-    WriteTinyModel(path.parent_path(), {.seed = 94,
-                                        .n_layers = 12,
-                                        .dim = 1024,
-                                        .ff = 3072,
-                                        .n_heads = 16,
-                                        .n_kv_heads = 8,
-                                        .weight_type = foretoken::tensor::DType::kF16,
-                                        .file_name = path.filename()});
+    TinyModelOptions options = TinyOptions(model->second);
+    options.file_name = path.filename();
+    WriteTinyModel(path.parent_path(), options);
     return 0;
   }
   if (argc != 2) {

@@ -3,6 +3,7 @@
 // bytes that mark control tokens. Grammars get any name and schema of a tool.
 #include <cstdint>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,34 +27,13 @@ const ControlTokens& Control(bool any) {
   static const ControlTokens all = [] {
     ControlTokens control;
     std::int32_t token = 0;
-    for (const char* const mark : {"<tool_call>",
-                                   "</tool_call>",
-                                   "[TOOL_CALLS]",
-                                   "[ARGS]",
-                                   "[CALL_ID]",
-                                   "<|tool_call_start|>",
-                                   "<|tool_call_end|>",
-                                   "<|tool_call>",
-                                   "<tool_call|>",
-                                   "<|\"|>",
-                                   "<escape>",
-                                   "<|channel|>",
-                                   "<|message|>",
-                                   "<|start|>",
-                                   "<|end|>",
-                                   "<｜tool▁calls▁begin｜>",
-                                   "<｜tool▁call▁begin｜>",
-                                   "<｜tool▁sep｜>",
-                                   "<｜tool▁call▁end｜>",
-                                   "｜DSML｜",
-                                   "<think>",
-                                   "</think>",
-                                   "<arg_key>",
-                                   "<arg_value>",
-                                   "</arg_value>",
-                                   "<|tool_call_begin|>",
-                                   "<|START_ACTION|>"})
-      control.Add(mark, token++);
+    std::istringstream marks(
+        "<tool_call> </tool_call> [TOOL_CALLS] [ARGS] [CALL_ID] <|tool_call_start|> "
+        "<|tool_call_end|> <|tool_call> <tool_call|> <|\"|> <escape> <|channel|> <|message|> "
+        "<|start|> <|end|> <｜tool▁calls▁begin｜> <｜tool▁call▁begin｜> <｜tool▁sep｜> "
+        "<｜tool▁call▁end｜> ｜DSML｜ <think> </think> <arg_key> <arg_value> </arg_value> "
+        "<|tool_call_begin|> <|START_ACTION|>");
+    for (std::string mark; marks >> mark;) control.Add(mark, token++);
     return control;
   }();
   return any ? all : none;

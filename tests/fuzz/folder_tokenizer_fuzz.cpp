@@ -3,7 +3,6 @@
 // metadata that make a tokenizer, which encodes.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>

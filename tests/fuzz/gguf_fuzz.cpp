@@ -2,8 +2,6 @@
 // Feeds bytes to the GGUF parser and reads all that a file which opens offers. Needs no corpus: the
 // mutator starts from a small valid file that holds every value type. Fuzz it with -max_len=4096 or
 // more and, if you like, -malloc_limit_mb=1.
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>

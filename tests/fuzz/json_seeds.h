@@ -6,9 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 #include <string>
-#include <string_view>
 
 #include "attack/json_mutator.h"
 

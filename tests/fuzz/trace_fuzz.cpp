@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeds bytes to the trace reader and replays the traces that it accepts. The mutator changes lines
 // of a small valid trace, so that most of a mutant is still valid.
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <optional>
 
 namespace foretoken::oracle {
@@ -93,8 +94,8 @@ Values OfQ2_K(const std::byte* row, std::size_t b) {
 }
 
 // For the 32-value types; the high four bits of a byte belong to the second half.
-template <typename Block>
-Values Simple(const std::byte* row, std::size_t b, int offset) {
+template <typename Block, int kOffset>
+Values Simple(const std::byte* row, std::size_t b) {
   const auto block = Read<Block>(row, b);
   Values v;
   v.scale = tensor::F16ToF32(block.d);
@@ -103,7 +104,7 @@ Values Simple(const std::byte* row, std::size_t b, int offset) {
   if constexpr (requires { block.qh; }) std::memcpy(&high, block.qh, 4);
   for (std::size_t i = 0; i < 32; ++i) {
     const int low = i < 16 ? block.qs[i] & 15 : block.qs[i - 16] >> 4;
-    v.q[i] = low + static_cast<int>(high >> i & 1) * 16 - offset;
+    v.q[i] = low + static_cast<int>(high >> i & 1) * 16 - kOffset;
   }
   return v;
 }
@@ -152,34 +153,21 @@ Values OfQ6_K(const std::byte* row, std::size_t b) {
 
 Values Run(tensor::DType type, const std::byte* row, std::size_t b) {
   using tensor::DType;
-  switch (type) {
-    case DType::kQ4_0:
-      return Simple<tensor::BlockQ4_0>(row, b, 8);
-    case DType::kQ4_1:
-      return Simple<tensor::BlockQ4_1>(row, b, 0);
-    case DType::kQ5_0:
-      return Simple<tensor::BlockQ5_0>(row, b, 16);
-    case DType::kQ5_1:
-      return Simple<tensor::BlockQ5_1>(row, b, 0);
-    case DType::kQ4_K:
-      return KQuant<tensor::BlockQ4_K>(row, b);
-    case DType::kQ5_K:
-      return KQuant<tensor::BlockQ5_K>(row, b);
-    case DType::kQ6_K:
-      return OfQ6_K(row, b);
-    case DType::kMXFP4:
-      return OfMXFP4(row, b);
-    case DType::kIQ4_NL:
-      return OfIQ4_NL(row, b);
-    case DType::kIQ4_XS:
-      return OfIQ4_XS(row, b);
-    case DType::kQ3_K:
-      return OfQ3_K(row, b);
-    case DType::kQ2_K:
-      return OfQ2_K(row, b);
-    default:
-      return OfQ8_0(row, b);
-  }
+  static const std::map<DType, Values (*)(const std::byte*, std::size_t)> kReaders = {
+      {DType::kQ4_0, Simple<tensor::BlockQ4_0, 8>},
+      {DType::kQ4_1, Simple<tensor::BlockQ4_1, 0>},
+      {DType::kQ5_0, Simple<tensor::BlockQ5_0, 16>},
+      {DType::kQ5_1, Simple<tensor::BlockQ5_1, 0>},
+      {DType::kQ4_K, KQuant<tensor::BlockQ4_K>},
+      {DType::kQ5_K, KQuant<tensor::BlockQ5_K>},
+      {DType::kQ6_K, OfQ6_K},
+      {DType::kMXFP4, OfMXFP4},
+      {DType::kIQ4_NL, OfIQ4_NL},
+      {DType::kIQ4_XS, OfIQ4_XS},
+      {DType::kQ3_K, OfQ3_K},
+      {DType::kQ2_K, OfQ2_K},
+      {DType::kQ8_0, OfQ8_0}};
+  return kReaders.at(type)(row, b);
 }
 
 }  // namespace
