@@ -5,22 +5,13 @@
 // usage: rank_bits FOLDER [ARCHITECTURE...]    "heads" among the architectures: the heads
 // Rank 0 writes small models into FOLDER, which all ranks see. Each prints nothing but differences;
 // rank 0 prints the number of comparisons. Exit code 1: there was a difference.
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "comm/mpi.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/catalogue.h"
-#include "kernels/dispatch.h"
 #include "loader/ranks/follower.h"
-#include "model/arch/registry.h"
-#include "model/local_runner.h"
 #include "model/ranks/lead_runner.h"
+#include "ranks/rank_testing.h"
 
 namespace foretoken {
 namespace {
@@ -52,8 +43,7 @@ fixtures::TinyModelOptions LargerOf(const std::string& architecture) {
 // Each architecture, small and somewhat larger, as floats and quantised, in even and uneven shares.
 std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
   std::vector<Case> cases;
-  std::vector<int> even(static_cast<std::size_t>(n_ranks), 1), uneven = even;
-  uneven.back() = 3;
+  const std::vector<int> even = Shares(n_ranks), uneven = Shares(n_ranks, 3);
   cases.push_back({"smallest", fixtures::SmallestOf(architecture), even});
   fixtures::TinyModelOptions larger = LargerOf(architecture);
   cases.push_back({"F32", larger, even});
@@ -82,8 +72,7 @@ std::vector<Case> CasesOf(const std::string& architecture, int n_ranks) {
 
 // Heads with matrices of their own, and heads that use those of their target.
 std::vector<Case> HeadCases(int n_ranks) {
-  std::vector<int> uneven(static_cast<std::size_t>(n_ranks), 1);
-  uneven.back() = 3;
+  const std::vector<int> uneven = Shares(n_ranks, 3);
   std::vector<Case> cases;
   for (const auto type : {tensor::DType::kF32, tensor::DType::kQ8_0}) {
     fixtures::TinyModelOptions target{.seed = 5, .dim = 128, .ff = 160, .n_heads = 8};
@@ -129,18 +118,6 @@ std::vector<Case> HeadCases(int n_ranks) {
   return cases;
 }
 
-void Check(bool good, const std::string& what) {
-  if (good) return;
-  std::fprintf(stderr, "rank_bits: %s\n", what.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T Checked(Result<T> result) {
-  Check(result.has_value(), result ? "" : result.error().message);
-  return std::move(*result);
-}
-
 model::RunnerOptions OptionsOf(comm::Ranks* ranks, const model::Division& division) {
   model::RunnerOptions options;
   options.max_rows = options.max_logit_rows = kMaxRows;
@@ -159,17 +136,15 @@ using Runners = std::vector<std::unique_ptr<model::LocalRunner>>;
 Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_file,
              const std::optional<model::CopyTypes>& copy, const std::string& kept, ThreadPool& pool,
              comm::Ranks* ranks, const model::Division& division) {
-  auto config = Checked(model::ConfigFromMetadata(file.metadata()));
-  config.vocabulary = *model::VocabularyRows(file);
-  const kernels::Kernels& kernels = *kernels::KernelsFromEnvironment().value();
+  const model::ModelConfig config = ConfigOf(file);
   const model::TileCache cache(kept);
   const model::LoadOptions load = {.cache = &cache, .paged = !kept.empty()};
   Runners runners;
   runners.push_back(Checked(
-      model::LocalRunner::Load(file, config, OptionsOf(ranks, division), kernels, pool, load)));
+      model::LocalRunner::Load(file, config, OptionsOf(ranks, division), Kernels(), pool, load)));
   if (copy) {
     runners.push_back(Checked(model::LocalRunner::LoadCopy(
-        file, OptionsOf(ranks, division), *copy, kernels, {pool, pool}, *runners[0], {})));
+        file, OptionsOf(ranks, division), *copy, Kernels(), {pool, pool}, *runners[0], {})));
     return runners;
   }
   if (head_file == nullptr) return runners;
@@ -178,41 +153,27 @@ Runners Open(const formats::Checkpoint& file, const formats::Checkpoint* head_fi
   if (model::ReducibleOutput(*head_file, head_config, file) != nullptr)
     for (Token token = 1; token < 300; token += 2) head_options.output_tokens.push_back(token);
   runners.push_back(Checked(model::LocalRunner::LoadHead(*head_file, head_config, head_options,
-                                                         kernels, pool, *runners[0])));
+                                                         Kernels(), pool, *runners[0])));
   return runners;
 }
 
 // A prompt in two parts, then drafts, then single tokens. The states are copied behind the first part;
 // then the text is read again from that copy.
 int Compare(model::Runner& many, model::Runner& one, const std::string& what) {
-  const std::vector<std::int32_t> blocks = {2, 0, 1};
   Pos position = 0, taken_in = 0;  // by the states: the first row of each pass at once
   int n_compared = 0;
   for (const int n_rows : {20, 31, 1, 5, 1, 31, 4}) {
     const bool again = n_compared == 58;
     if (again) position = taken_in = 20;
-    std::vector<Token> tokens;
-    std::vector<int> logit_rows;
-    for (int i = 0; i < n_rows; ++i) {
-      tokens.push_back(3 + (position + i) * 37 % 290);
-      logit_rows.push_back(i);
-    }
-    const kv::Segment segment = {.row_begin = 0,
-                                 .n_rows = n_rows,
-                                 .first_position = position,
-                                 .blocks = blocks,
-                                 .window_blocks = blocks,
-                                 .state = {.from = taken_in,
-                                           .to = position == 0 ? n_rows : position + 1,
-                                           .source = again ? 1 : -1,
-                                           .checkpoint = position == 0 ? 1 : -1}};
-    taken_in = segment.state.to;
-    const model::Pass pass = {
-        .tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows};
-    const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);
-    const auto bytes = static_cast<std::size_t>(many.info().vocabulary) * sizeof(float);
+    TestPass pass(position, n_rows);
+    pass.segment.state = {.from = taken_in,
+                          .to = position == 0 ? n_rows : position + 1,
+                          .source = again ? 1 : -1,
+                          .checkpoint = position == 0 ? 1 : -1};
+    taken_in = pass.segment.state.to;
+    const model::PassResult &got = many.Run(pass.View()), &wanted = one.Run(pass.View());
     for (int i = 0; i < n_rows; ++i, ++n_compared)
-      Check(std::memcmp(got.Logits(i), wanted.Logits(i), bytes) == 0 && got.Finite(i),
+      Check(Same(got.Logits(i), wanted.Logits(i), many.info().vocabulary) && got.Finite(i),
             what + ": other logits at position " + std::to_string(position + i));
     Check(wanted.traffic.gathers == 0 &&
               (got.traffic.gathers > 0) == (got.traffic.gathered_bytes > 0),
@@ -229,8 +190,7 @@ void CompareCandidates(const model::Candidates& got, const model::Candidates& wa
   if (n == 0) return;
   Check(std::memcmp(got.columns, wanted.columns, n * sizeof(std::int32_t)) == 0,
         what + ": other candidates");
-  Check(std::memcmp(got.scores, wanted.scores,
-                    n * static_cast<std::size_t>(got.n) * sizeof(float)) == 0,
+  Check(Same(got.scores, wanted.scores, std::int64_t{n_rows} * got.n * got.n),
         what + ": other scores of candidates");
 }
 
@@ -239,43 +199,28 @@ void CompareCandidates(const model::Candidates& got, const model::Candidates& wa
 std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, int first, int n_rows,
                                 const std::vector<float>& features, bool own_features,
                                 const std::string& what) {
-  const std::vector<std::int32_t> blocks = {2, 0, 1};
-  std::vector<Token> tokens;
-  std::vector<int> logit_rows;
-  for (int i = 0; i < n_rows; ++i) {
-    tokens.push_back(3 + (first + i) * 31 % 290);
-    logit_rows.push_back(i);
-  }
-  const kv::Segment segment = {.row_begin = 0,
-                               .n_rows = n_rows,
-                               .first_position = first,
-                               .blocks = blocks,
-                               .window_blocks = blocks};
-  model::Pass pass = {.tokens = tokens,
-                      .segments = {&segment, 1},
-                      .logit_rows = logit_rows,
-                      .features = features.empty() ? nullptr : features.data(),
-                      .own_features = own_features};
+  const TestPass test(first, n_rows, 31);
+  model::Pass pass = test.View();
+  pass.features = features.empty() ? nullptr : features.data();
+  pass.own_features = own_features;
   const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);
-  const auto dim = static_cast<std::size_t>(one.config().features_width(true)),
-             vocabulary = static_cast<std::size_t>(one.info().vocabulary);
+  const auto dim = one.config().features_width(true);
   std::vector<float> own;
   for (int i = 0; i < n_rows; ++i) {
     const std::string at = " at position " + std::to_string(first + i);
-    Check(std::memcmp(got.Logits(i), wanted.Logits(i), vocabulary * sizeof(float)) == 0,
+    Check(Same(got.Logits(i), wanted.Logits(i), one.info().vocabulary),
           what + ": other logits" + at);
-    Check(std::memcmp(got.OwnFeature(i), wanted.OwnFeature(i), dim * sizeof(float)) == 0,
+    Check(Same(got.OwnFeature(i), wanted.OwnFeature(i), dim),
           what + ": other features of the head" + at);
     own.insert(own.end(), wanted.OwnFeature(i), wanted.OwnFeature(i) + dim);
   }
   CompareCandidates(got.candidates, wanted.candidates, n_rows, what);
-  const std::size_t n_reduced = one.info().reduced_tokens.size();
+  const auto n_reduced = static_cast<std::int64_t>(one.info().reduced_tokens.size());
   pass.reduced = n_reduced != 0;
   if (!pass.reduced) return own;
   const model::PassResult &few = many.Run(pass), &wanted_few = one.Run(pass);
   for (int i = 0; i < n_rows; ++i)
-    Check(few.Finite(i) &&
-              std::memcmp(few.Logits(i), wanted_few.Logits(i), n_reduced * sizeof(float)) == 0,
+    Check(few.Finite(i) && Same(few.Logits(i), wanted_few.Logits(i), n_reduced),
           what + ": other reduced logits at position " + std::to_string(first + i));
   return own;
 }
@@ -283,12 +228,11 @@ std::vector<float> CompareHeads(model::Runner& many, model::LocalRunner& one, in
 // Injects features, then drafts a block twice: the second one takes the place of the first.
 int CompareBlocks(model::Runner& many, model::LocalRunner& one, int n_rows,
                   const std::vector<float>& features, const std::string& what) {
-  const std::vector<std::int32_t> blocks = {2, 0, 1};
-  const std::vector<Token> tokens(static_cast<std::size_t>(n_rows));
-  const kv::Segment segment = {
-      .row_begin = 0, .n_rows = n_rows, .first_position = 0, .blocks = blocks};
-  const model::Pass pass = {
-      .tokens = tokens, .segments = {&segment, 1}, .logit_rows = {}, .features = features.data()};
+  TestPass test(0, n_rows);
+  test.tokens.assign(test.tokens.size(), 0), test.logit_rows.clear();
+  test.segment.window_blocks = {};
+  model::Pass pass = test.View();
+  pass.features = features.data();
   many.Run(pass), one.Run(pass);
   constexpr int kBlock = 8;
   for (int i = 0; i < 2; ++i)
@@ -307,19 +251,12 @@ int CompareWithHead(model::Runner& many, model::Runner& one, model::Runner& many
   const model::FeatureRequest request{.layers = layers, .normed = layers.empty()};
   many.KeepFeatures(request), one.KeepFeatures(request);
   constexpr int kRows = 20, kOwnRows = 3;
-  const std::vector<std::int32_t> blocks = {2, 0, 1};
-  std::vector<Token> tokens;
-  for (int i = 0; i < kRows; ++i) tokens.push_back(3 + i * 37 % 290);
-  const kv::Segment segment = {.row_begin = 0,
-                               .n_rows = kRows,
-                               .first_position = 0,
-                               .blocks = blocks,
-                               .window_blocks = blocks};
-  const model::Pass pass = {.tokens = tokens, .segments = {&segment, 1}, .logit_rows = {}};
-  const model::PassResult &got = many.Run(pass), &wanted = one.Run(pass);
+  TestPass pass(0, kRows);
+  pass.logit_rows.clear();
+  const model::PassResult &got = many.Run(pass.View()), &wanted = one.Run(pass.View());
   const std::vector<float> features(wanted.features,
                                     wanted.features + std::int64_t{kRows} * wanted.features_width);
-  Check(std::memcmp(got.features, features.data(), features.size() * sizeof(float)) == 0,
+  Check(Same(got.features, features.data(), static_cast<std::int64_t>(features.size())),
         what + ": other features");
   const model::HeadConfig& head = *one_head.config().head;
   if (head.kind == model::HeadKind::kBlock)
@@ -338,51 +275,25 @@ int CompareWithHead(model::Runner& many, model::Runner& one, model::Runner& many
   return kRows + 2 * kOwnRows;
 }
 
-// A pass of n_rows rows from position `first` on. States take in the rows of a text's first pass alone.
-model::Pass RowsAt(kv::Segment& segment, std::vector<Token>& tokens, std::vector<int>& logit_rows,
-                   int first, int n_rows) {
-  static const std::vector<std::int32_t> blocks = {2, 0, 1};
-  tokens.clear(), logit_rows.clear();
-  for (int i = 0; i < n_rows; ++i) {
-    tokens.push_back(3 + (first + i) * 29 % 290);
-    logit_rows.push_back(i);
-  }
-  segment = {.row_begin = 0,
-             .n_rows = n_rows,
-             .first_position = first,
-             .blocks = blocks,
-             .window_blocks = blocks,
-             .state = {.from = first, .to = first == 0 ? n_rows : first}};
-  return {.tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows};
-}
-
 // The network reads a beginning; then its copy drafts behind it, which reads the network's cache and states.
 int CompareCopy(model::Runner& many, model::Runner& one, model::Runner& many_copy,
                 model::Runner& one_copy, const std::string& what) {
-  kv::Segment segment;
-  std::vector<Token> tokens;
-  std::vector<int> logit_rows;
   constexpr int kRows = 20, kDrafts = 5;
-  const auto bytes = static_cast<std::size_t>(one.info().vocabulary) * sizeof(float);
-  const model::Pass text = RowsAt(segment, tokens, logit_rows, 0, kRows);
-  many.Run(text), one.Run(text);
-  const model::Pass drafts = RowsAt(segment, tokens, logit_rows, kRows, kDrafts);
-  std::vector<float> network(one.Run(drafts).Logits(0),
-                             one.Run(drafts).Logits(0) + one.info().vocabulary);
+  const std::int64_t n = one.info().vocabulary;
+  // States take in the rows of a text's first pass alone.
+  TestPass text(0, kRows, 29), behind(kRows, kDrafts, 29);
+  text.segment.state = {.from = 0, .to = kRows};
+  behind.segment.state = {.from = kRows, .to = kRows};
+  many.Run(text.View()), one.Run(text.View());
+  const model::Pass drafts = behind.View();
+  const std::vector<float> network(one.Run(drafts).Logits(0), one.Run(drafts).Logits(0) + n);
   const model::PassResult &got = many_copy.Run(drafts), &wanted = one_copy.Run(drafts);
   for (int i = 0; i < kDrafts; ++i)
-    Check(std::memcmp(got.Logits(i), wanted.Logits(i), bytes) == 0,
+    Check(Same(got.Logits(i), wanted.Logits(i), n),
           what + ": other logits of the copy in row " + std::to_string(i));
-  Check(std::memcmp(wanted.Logits(0), network.data(), bytes) != 0,
+  Check(!Same(wanted.Logits(0), network.data(), n),
         what + ": the copy computes what the network does");
   return kDrafts;
-}
-
-// The file that rank 0 has written, opened on each rank.
-std::unique_ptr<formats::Checkpoint> Share(comm::Ranks& ranks, std::string path) {
-  path.resize(1024);
-  Check(ranks.Broadcast(std::as_writable_bytes(std::span(path))), ranks.why());
-  return Checked(formats::OpenCheckpoint(path.c_str()));
 }
 
 // Returns the number of rows that were compared, on rank 0.

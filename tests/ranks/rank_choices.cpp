@@ -5,21 +5,11 @@
 // usage: rank_choices FOLDER              small models are written into FOLDER, which all ranks see
 //        rank_choices --traffic FILE      what a pass of 5 rows of this model gathers
 // Rank 0 prints the number of comparisons, or the bytes. Exit code 1: there was a difference.
-#include <cstdio>
-#include <cstring>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "comm/mpi.h"
 #include "fixtures/tiny_model.h"
 #include "kernels/choice_testing.h"
-#include "kernels/dispatch.h"
 #include "loader/ranks/follower.h"
-#include "model/arch/registry.h"
-#include "model/local_runner.h"
 #include "model/ranks/lead_runner.h"
+#include "ranks/rank_testing.h"
 
 namespace foretoken {
 namespace {
@@ -29,27 +19,9 @@ using kernels::ChoiceRule;
 
 constexpr int kPositions = 96, kMaxRows = 32;
 
-void Check(bool good, const std::string& what) {
-  if (good) return;
-  std::fprintf(stderr, "rank_choices: %s\n", what.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T Checked(Result<T> result) {
-  Check(result.has_value(), result ? "" : result.error().message);
-  return std::move(*result);
-}
-
-const kernels::Kernels& Kernels() {
-  return *kernels::KernelsFromEnvironment().value();
-}
-
 std::unique_ptr<model::LocalRunner> Open(const formats::Checkpoint& file, ThreadPool& pool,
                                          comm::Ranks* ranks, const std::vector<int>& speeds,
                                          const std::vector<std::int32_t>& output_tokens) {
-  auto config = Checked(model::ConfigFromMetadata(file.metadata()));
-  config.vocabulary = *model::VocabularyRows(file);
   model::RunnerOptions options;
   options.max_rows = options.max_logit_rows = kMaxRows;
   options.max_positions = kPositions;
@@ -57,31 +29,17 @@ std::unique_ptr<model::LocalRunner> Open(const formats::Checkpoint& file, Thread
   options.output_tokens = output_tokens;
   options.ranks = ranks;
   if (ranks != nullptr) options.division = model::Division(ranks->rank(), speeds);
-  return Checked(model::LocalRunner::Load(file, config, options, Kernels(), pool, {}));
+  return Checked(model::LocalRunner::Load(file, ConfigOf(file), options, Kernels(), pool, {}));
 }
 
-// A pass of n_rows rows, all with logits.
-struct TestPass {
-  std::vector<std::int32_t> blocks = {2, 0, 1};
-  std::vector<Token> tokens;
-  std::vector<int> logit_rows;
+// A pass whose rows choose.
+struct ChoosingPass : TestPass {
+  using TestPass::TestPass;
   std::vector<Choice> choices;
-  kv::Segment segment;
-
-  TestPass(int first, int n_rows) {
-    for (int i = 0; i < n_rows; ++i) {
-      tokens.push_back(3 + (first + i) * 37 % 290);
-      logit_rows.push_back(i);
-    }
-    segment = {.row_begin = 0,
-               .n_rows = n_rows,
-               .first_position = first,
-               .blocks = blocks,
-               .window_blocks = blocks};
-  }
   model::Pass View() const {
-    return {
-        .tokens = tokens, .segments = {&segment, 1}, .logit_rows = logit_rows, .choices = choices};
+    model::Pass pass = TestPass::View();
+    pass.choices = choices;
+    return pass;
   }
 };
 
@@ -96,7 +54,7 @@ Choice MakeChoice(ChoiceRule rule, int n_tokens, int number) {
 int Compare(model::Runner& many, model::Runner& one, int columns, const std::string& what) {
   int position = 0, n_compared = 0;
   for (const int n_rows : {20, 31, 1, 5, 1, 1}) {
-    TestPass test(position, n_rows);
+    ChoosingPass test(position, n_rows);
     for (int i = 0; i < n_rows; ++i) {
       const int number = position + i;
       const ChoiceRule rule = number % 7 < 2    ? ChoiceRule::kNone
@@ -111,8 +69,7 @@ int Compare(model::Runner& many, model::Runner& one, int columns, const std::str
       const Token token = got.chosen.empty() ? kNoToken : got.chosen[row];
       Check(got.Finite(i), at + ": it is not finite");
       if (token == kNoToken)
-        Check(std::memcmp(got.Logits(i), wanted.Logits(i), width * sizeof(float)) == 0,
-              at + ": other logits");
+        Check(Same(got.Logits(i), wanted.Logits(i), columns), at + ": other logits");
       else
         Check(token ==
                   kernels::ChoiceOfWhole(Kernels(), test.choices[row], {wanted.Logits(i), width}),
@@ -123,12 +80,6 @@ int Compare(model::Runner& many, model::Runner& one, int columns, const std::str
     position += n_rows;
   }
   return n_compared;
-}
-
-std::shared_ptr<formats::Checkpoint> Share(comm::Ranks& ranks, std::string path) {
-  path.resize(1024);
-  Check(ranks.Broadcast(std::as_writable_bytes(std::span(path))), ranks.why());
-  return Checked(formats::OpenCheckpoint(path.c_str()));
 }
 
 // Calls fn(lead) on rank 0, while the other ranks follow.
@@ -152,8 +103,7 @@ void OnRanks(RankGroup::Impl& group, const std::shared_ptr<formats::Checkpoint>&
 int RunAll(RankGroup::Impl& group, const std::string& folder) {
   comm::Ranks& ranks = group.ranks();
   int n_compared = 0;
-  std::vector<int> uneven(static_cast<std::size_t>(ranks.size()), 1);
-  uneven.back() = 3;
+  const std::vector<int> uneven = Shares(ranks.size(), 3);
   std::vector<std::int32_t> some, few = {5, 6, 100, 101, 310};
   for (int i = 3; i < 320; i += 1 + i % 3) some.push_back(i);
   for (const char* const architecture : {"llama", "gemma2", "granite"})
@@ -182,30 +132,31 @@ void PrintTraffic(RankGroup::Impl& group, const std::string& path) {
   comm::Ranks& ranks = group.ranks();
   const std::shared_ptr<formats::Checkpoint> file = Checked(formats::OpenCheckpoint(path));
   ThreadPool pool(1);
-  const std::vector<int> even(static_cast<std::size_t>(ranks.size()), 1);
-  OnRanks(group, file, Open(*file, pool, &ranks, even, {}), [&](model::Runner& lead) {
-    TestPass test(0, 5);
-    const auto bytes = [&](std::vector<int> rows, std::vector<Choice> choices) {
-      test.logit_rows = std::move(rows), test.choices = std::move(choices);
-      const auto before = ranks.traffic();
-      lead.Run(test.View());
-      return std::pair(ranks.traffic().gathered_bytes - before.gathered_bytes,
-                       ranks.traffic().gathers - before.gathers);
-    };
-    const auto none = bytes({}, {});
-    for (const auto& [name, rule] :
-         {std::pair("whole", ChoiceRule::kNone), std::pair("best", ChoiceRule::kBest),
-          std::pair("race", ChoiceRule::kRace)}) {
-      std::vector<Choice> choices;
-      for (int i = 0; i < 5; ++i) choices.push_back(MakeChoice(rule, lead.info().vocabulary, i));
-      const auto all = bytes({0, 1, 2, 3, 4}, choices);
-      std::printf(
-          "%d ranks, vocabulary %d, 5 rows, %s: rank 0 receives %lld bytes in %lld gathers\n",
-          ranks.size(), lead.info().vocabulary, name,
-          static_cast<long long>(all.first - none.first),
-          static_cast<long long>(all.second - none.second));
-    }
-  });
+  OnRanks(
+      group, file, Open(*file, pool, &ranks, Shares(ranks.size()), {}), [&](model::Runner& lead) {
+        ChoosingPass test(0, 5);
+        const auto bytes = [&](std::vector<int> rows, std::vector<Choice> choices) {
+          test.logit_rows = std::move(rows), test.choices = std::move(choices);
+          const auto before = ranks.traffic();
+          lead.Run(test.View());
+          return std::pair(ranks.traffic().gathered_bytes - before.gathered_bytes,
+                           ranks.traffic().gathers - before.gathers);
+        };
+        const auto none = bytes({}, {});
+        for (const auto& [name, rule] :
+             {std::pair("whole", ChoiceRule::kNone), std::pair("best", ChoiceRule::kBest),
+              std::pair("race", ChoiceRule::kRace)}) {
+          std::vector<Choice> choices;
+          for (int i = 0; i < 5; ++i)
+            choices.push_back(MakeChoice(rule, lead.info().vocabulary, i));
+          const auto all = bytes({0, 1, 2, 3, 4}, choices);
+          std::printf(
+              "%d ranks, vocabulary %d, 5 rows, %s: rank 0 receives %lld bytes in %lld gathers\n",
+              ranks.size(), lead.info().vocabulary, name,
+              static_cast<long long>(all.first - none.first),
+              static_cast<long long>(all.second - none.second));
+        }
+      });
 }
 
 int Run(const std::vector<std::string>& arguments) {

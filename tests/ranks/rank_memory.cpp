@@ -5,19 +5,11 @@
 // usage: rank_memory FOLDER [FILE...]
 // Without files, rank 0 writes models of about 50 MB into FOLDER. Prints a table. Exit code 1: a rank
 // has more than 1.1 of its part.
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "comm/mpi.h"
 #include "fixtures/tiny_model.h"
-#include "kernels/dispatch.h"
-#include "model/arch/registry.h"
-#include "model/local_runner.h"
 #include "model/ranks/speeds.h"
+#include "ranks/rank_testing.h"
 
 namespace foretoken {
 namespace {
@@ -26,18 +18,6 @@ constexpr int kPositions = 512, kRows = 32;
 constexpr double kMiB = 1 << 20;
 constexpr double kMost = 1.1;             // of a rank's part
 constexpr double kSlackBytes = 2 * kMiB;  // of what the process keeps beside the network
-
-void Check(bool good, const std::string& what) {
-  if (good) return;
-  std::fprintf(stderr, "rank_memory: %s\n", what.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T Checked(Result<T> result) {
-  Check(result.has_value(), result ? "" : result.error().message);
-  return std::move(*result);
-}
 
 // Bytes in memory that belong to no file, or to files.
 double Resident(const std::string& kind) {
@@ -53,25 +33,19 @@ double Resident(const std::string& kind) {
 
 // Architectures whose parts are divided in different ways.
 std::vector<fixtures::TinyModelOptions> Models() {
-  fixtures::TinyModelOptions llama{.n_layers = 4, .dim = 1024, .ff = 2816, .n_heads = 16};
-  llama.n_kv_heads = 4, llama.vocab = 8192, llama.weight_type = tensor::DType::kQ8_0;
-  llama.context_length = kPositions;
-  const auto with = [&](const char* arch) {
-    fixtures::TinyModelOptions model = llama;
-    model.arch = arch;
-    return model;
-  };
-  fixtures::TinyModelOptions mixture = with("qwen3moe"), gemma4 = with("gemma4"),
-                             deepseek = with("deepseek2"), olmo = with("olmo2");
-  mixture.n_experts = 16, mixture.n_used = 4, mixture.expert_ff = 256;
-  gemma4.n_layers = 6, gemma4.shared_caches = 2, gemma4.layer_input = 64, gemma4.head_dim = 64;
-  gemma4.window = 64;
-  deepseek.n_kv_heads = 1, deepseek.head_dim = 192, deepseek.rope_dimensions = 64;
-  deepseek.q_rank = 192, deepseek.latent_rank = 64, deepseek.value_dim = 128;
-  deepseek.n_experts = 16, deepseek.n_used = 4, deepseek.expert_ff = 256, deepseek.shared_ff = 256;
-  deepseek.n_dense = 1;
-  olmo.n_kv_heads = 16;
-  return {llama, mixture, gemma4, deepseek, olmo};
+  const std::string all =
+      "Q8_0 n_layers=4 dim=1024 ff=2816 n_heads=16 n_kv_heads=4 vocab=8192 context_length=512 ";
+  const std::string experts = "n_experts=16 n_used=4 expert_ff=256 ";
+  std::vector<fixtures::TinyModelOptions> models;
+  for (const std::string& own :
+       {std::string("llama"), "qwen3moe " + experts,
+        std::string("gemma4 n_layers=6 shared_caches=2 layer_input=64 head_dim=64 window=64"),
+        "deepseek2 n_kv_heads=1 head_dim=192 rope_dimensions=64 q_rank=192 latent_rank=64 "
+        "value_dim=128 shared_ff=256 n_dense=1 " +
+            experts,
+        std::string("olmo2 n_kv_heads=16")})
+    models.push_back(fixtures::TinyOptions(all + own));
+  return models;
 }
 
 struct Opened {
@@ -80,19 +54,16 @@ struct Opened {
 };
 
 Opened Open(const formats::Checkpoint& file, comm::Ranks& ranks, ThreadPool& pool) {
-  auto config = Checked(model::ConfigFromMetadata(file.metadata()));
-  config.vocabulary = *model::VocabularyRows(file);
+  const model::ModelConfig config = ConfigOf(file);
   model::RunnerOptions options;
   options.max_rows = kRows, options.max_logit_rows = 1, options.max_positions = kPositions;
   options.cache.n_blocks = kPositions / tensor::kKvBlock;
   options.ranks = &ranks;
-  options.division =
-      model::Division(ranks.rank(), std::vector<int>(static_cast<std::size_t>(ranks.size()), 1));
+  options.division = model::Division(ranks.rank(), Shares(ranks.size()));
   const auto cache = static_cast<double>(model::CacheBytes(config, options)),
              scratch = static_cast<double>(model::ScratchBytes(config, options, pool.size()));
-  return {Checked(model::LocalRunner::Load(file, config, options,
-                                           *kernels::KernelsFromEnvironment().value(), pool, {})),
-          cache, scratch};
+  return {Checked(model::LocalRunner::Load(file, config, options, Kernels(), pool, {})), cache,
+          scratch};
 }
 
 // Fills the cache.
@@ -146,8 +117,7 @@ int Main(int argc, char** argv) {
     if (files.empty() && ranks->leads()) std::remove(path.c_str());
   }
   ThreadPool pool(1);
-  const auto speeds =
-      Checked(model::MeasureSpeeds(*ranks, *kernels::KernelsFromEnvironment().value(), pool));
+  const auto speeds = Checked(model::MeasureSpeeds(*ranks, Kernels(), pool));
   if (!ranks->leads() || ranks->alone()) return 0;
   for (const double speed : speeds.bytes_per_second) std::printf("%.2f GB/s  ", speed / 1e9);
   std::printf("gather %.1f us\n", speeds.gather_us);
