@@ -12,7 +12,6 @@
 #include "foretoken/async_engine.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/drafter.h"
-#include "foretoken/engine.h"
 #include "foretoken/speculative_decoder.h"
 #include "foretoken/verifier.h"
 
@@ -65,6 +64,33 @@ class FirstDraftVerifier final : public Verifier {
   }
 };
 
+Request Asking(int n) {
+  Request request;
+  request.prompt = "once upon a time";
+  request.max_new_tokens = n;
+  request.ignore_eos = true;
+  return request;
+}
+
+// The target and its noisy copy, which drafts.
+EngineOptions PairOptions() {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
+  EngineOptions options{.speculative = {.controller = "fixed"}, .threads = 1};
+  options.model = fixtures::WriteTinyModel(folder, model);
+  model.noise = 0.1;
+  options.draft_model = fixtures::WriteTinyModel(folder, model);
+  return options;
+}
+
+// count(n): the allocations of a text of n tokens. Token ids and text double three or four times more
+// often in the longer one. The first text of a kind makes room.
+void ExpectNoGrowth(const auto& count, int few = 100, int many = 900) {
+  count(many);
+  const std::size_t fewer = count(few), more = count(many);
+  EXPECT_LE(more, fewer + 12);
+}
+
 class Allocations : public testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<Engine> Open(const std::string& method, bool usual = true) {
@@ -108,84 +134,55 @@ class Allocations : public testing::TestWithParam<std::string> {
   }
   // Allocations of a request of n tokens.
   static std::size_t Count(Engine& engine, int n, float temperature) {
-    Request request;
-    request.prompt = "once upon a time";
-    request.max_new_tokens = n;
-    request.ignore_eos = true;
+    Request request = Asking(n);
     request.sampling.temperature = temperature;
     request.sampling.repetition_penalty = 1.1f;
     request.prediction = "once upon a time there was a girl";
     const std::size_t before = n_allocations;
-    const auto completion = engine.Generate(request);
-    EXPECT_TRUE(completion);
-    EXPECT_EQ(completion->token_ids.size(), static_cast<std::size_t>(n));
+    EXPECT_EQ(Generated(engine, request).token_ids.size(), static_cast<std::size_t>(n));
     return n_allocations - before;
   }
 };
 
 TEST_P(Allocations, DoNotGrowWithTheText) {
   const auto engine = Open(GetParam());
-  for (const float temperature : {0.0f, 0.8f}) {
-    Count(*engine, 900, temperature);  // the first request of a kind
-    const std::size_t fewer = Count(*engine, 100, temperature),
-                      more = Count(*engine, 900, temperature);
-    // Token ids and text double three or four times more often.
-    EXPECT_LE(more, fewer + 12) << "temperature " << temperature;
-  }
+  for (const float temperature : {0.0f, 0.8f})
+    ExpectNoGrowth([&](int n) { return Count(*engine, n, temperature); });
 }
 
 // Allocations grow neither if the first token may be drafted nor without a cache.
 TEST_P(Allocations, DoNotGrowInUnusualRounds) {
   const auto engine = Open(GetParam(), false);
-  Count(*engine, 200, 0.8f);
-  const std::size_t fewer = Count(*engine, 50, 0.8f), more = Count(*engine, 200, 0.8f);
-  EXPECT_LE(more, fewer + 12);
+  ExpectNoGrowth([&](int n) { return Count(*engine, n, 0.8f); }, 50, 200);
 }
 
 // The engine's thread, its queue and its mailboxes add nothing to the tokens of a request that only
 // wants its end.
 TEST_P(Allocations, DoNotGrowWithTheTextOfAnAsyncEngine) {
-  auto opened = Open(GetParam());
-  const auto engine = AsyncEngine::Start(std::move(opened));
-  ASSERT_TRUE(engine) << engine.error().message;
+  const auto engine = Checked(AsyncEngine::Start(Open(GetParam())));
   const auto count = [&](int n) {
-    Request request;
-    request.prompt = "once upon a time";
-    request.max_new_tokens = n;
-    request.ignore_eos = true;
+    Request request = Asking(n);
     request.sampling.temperature = 0;
     const std::size_t before = n_allocations;
-    auto stream = (*engine)->Submit(request, {.rounds = false});
+    auto stream = engine->Submit(request, {.rounds = false});
     EXPECT_TRUE(stream);
     const auto completions = stream->Collect();
     EXPECT_EQ(completions->front().token_ids.size(), static_cast<std::size_t>(n));
     return n_allocations - before;
   };
-  count(900);
-  const std::size_t fewer = count(100), more = count(900);
-  EXPECT_LE(more, fewer + 12);
+  ExpectNoGrowth(count);
 }
 
 // Looking at what rounds were made of costs nothing once there is room for the drafter's logits.
 TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
-  const std::string folder = fixtures::TemporaryFolder();
-  fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
-  EngineOptions options{.speculative = {.controller = "fixed"}, .threads = 1};
-  options.model = fixtures::WriteTinyModel(folder, model);
-  model.noise = 0.1;
-  options.draft_model = fixtures::WriteTinyModel(folder, model);
-  auto decoder = SpeculativeDecoder::Create(options);
-  ASSERT_TRUE(decoder) << decoder.error().message;
+  const auto decoder = Checked(SpeculativeDecoder::Create(PairOptions()));
   const auto count = [&](const DraftOptions& looks) {
-    Request request;
-    request.prompt = "once upon a time";
-    request.max_new_tokens = 400;
-    request.ignore_eos = true;
+    const Request request = Asking(400);
     const std::size_t before = n_allocations;
-    EXPECT_TRUE((*decoder)->Begin(request));
-    while (!(*decoder)->done()) {
-      EXPECT_TRUE((*decoder)->Draft(looks));
-      EXPECT_TRUE((*decoder)->Verify());
+    EXPECT_TRUE(decoder->Begin(request));
+    while (!decoder->done()) {
+      EXPECT_TRUE(decoder->Draft(looks));
+      EXPECT_TRUE(decoder->Verify());
     }
     return n_allocations - before;
   };
@@ -196,34 +193,23 @@ TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
 
 // A part that thinks, whose drafts relaxed acceptance verifies, begins and ends within drafts.
 TEST(ThinkingAllocations, DoNotGrowWithTheText) {
-  const std::string folder = fixtures::TemporaryFolder();
-  fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
-  EngineOptions options{.speculative = {.controller = "fixed"}, .threads = 1};
+  EngineOptions options = PairOptions();
   options.speculative.use_relaxed_acceptance_for_thinking = true;
   options.speculative.thinking_begin = "a";
   options.speculative.thinking_end = "b";
-  options.model = fixtures::WriteTinyModel(folder, model);
-  model.noise = 0.1;
-  options.draft_model = fixtures::WriteTinyModel(folder, model);
-  auto engine = Engine::Open(options);
-  ASSERT_TRUE(engine) << engine.error().message;
+  const auto engine = OpenEngine(options);
   const auto count = [&](int n) {
-    Request request;
+    Request request = Asking(n);
     request.prompt = "a";
-    request.max_new_tokens = n;
-    request.ignore_eos = true;
-    for (const std::int32_t id : (*engine)->Tokenize("a b c d", false, false))
+    for (const std::int32_t id : engine->Tokenize("a b c d", false, false))
       request.sampling.logit_bias[id] = 30;
     const std::size_t before = n_allocations;
-    const auto completion = (*engine)->Generate(request);
-    EXPECT_TRUE(completion);
-    EXPECT_GT(completion->speculation.accepted_relaxed, 0);
-    EXPECT_GT(completion->speculation.accepted, completion->speculation.accepted_relaxed);
+    const SpeculationStats stats = Generated(*engine, request).speculation;
+    EXPECT_GT(stats.accepted_relaxed, 0);
+    EXPECT_GT(stats.accepted, stats.accepted_relaxed);
     return n_allocations - before;
   };
-  count(900);
-  const std::size_t fewer = count(100), more = count(900);
-  EXPECT_LE(more, fewer + 12);
+  ExpectNoGrowth(count);
 }
 
 std::vector<std::string> Methods() {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// lossless/distribution_testing.h: tests whether two samples come from one distribution.
+// lossless/distribution_testing.h: tests whether two samples come from one distribution, of numbers and of
+// texts.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
+
+#include "foretoken/engine.h"
 
 namespace foretoken {
 
@@ -57,6 +61,43 @@ inline TwoSamples CompareSamples(const TokenHistogram& a, double n_a, const Toke
   }
   if (rest_a + rest_b >= least) add(rest_a, rest_b);
   return result;
+}
+
+// The tokens at places 1 to 4 of many texts, and the pairs of the places 1 and 2, 3 and 4; -1 behind the
+// end of a text. The token at 0 is not drafted.
+struct TextSample {
+  double n = 0;
+  std::vector<TokenHistogram> histograms = std::vector<TokenHistogram>(6);
+  std::int64_t drafted = 0, accepted = 0;
+
+  explicit TextSample(const std::vector<Completion>& texts) : n(static_cast<double>(texts.size())) {
+    for (const Completion& c : texts) {
+      const auto at = [&c](std::size_t i) { return i < c.token_ids.size() ? c.token_ids[i] : -1; };
+      for (std::size_t i = 1; i < 5; ++i) ++histograms[i - 1][{at(i), 0}];
+      ++histograms[4][{at(1), at(2)}];
+      ++histograms[5][{at(3), at(4)}];
+      drafted += c.speculation.drafted;
+      accepted += c.speculation.accepted;
+    }
+  }
+};
+
+// The statistic that is nearest to its bound, or farthest beyond it.
+struct Worst {
+  double share = 0;  // of the bound
+  TwoSamples comparison;
+  int least_freedom = 1'000'000;  // of all of them
+};
+inline Worst CompareAll(const TextSample& a, const TextSample& b, double z) {
+  Worst worst;
+  for (std::size_t i = 0; i < a.histograms.size(); ++i) {
+    const TwoSamples c = CompareSamples(a.histograms[i], a.n, b.histograms[i], b.n);
+    worst.least_freedom = std::min(worst.least_freedom, c.freedom);
+    if (c.freedom < 1) continue;
+    const double share = c.chi_square / ChiSquareBound(c.freedom, z);
+    if (share > worst.share) worst.share = share, worst.comparison = c;
+  }
+  return worst;
 }
 
 }  // namespace foretoken

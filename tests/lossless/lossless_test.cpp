@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <map>
 
-#include "fixtures/engines_testing.h"
-#include "fixtures/tiny_model.h"
 #include "foretoken/catalogue.h"
-#include "foretoken/engine.h"
 #include "kernels/dispatch.h"
+#include "lossless/bundled_testing.h"
+#include "lossless/distribution_testing.h"
+#include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
@@ -36,17 +36,39 @@ struct FamilyPair {
 // pair if it is available.
 const std::vector<FamilyPair>& Pairs() {
   static const std::vector<FamilyPair> pairs = [] {
-    using tensor::DType;
     const std::string folder = fixtures::TemporaryFolder();
     std::vector<FamilyPair> made;
-    const auto add = [&](std::string name, fixtures::TinyModelOptions options,
-                         fixtures::TinyHeadOptions eagle) {
+    // Heads that do not read the first, the middle and the last layer, as all others do.
+    const std::map<std::string, fixtures::TinyHeadOptions> heads = {
+        {"llama_q8_0", {.layers = {0, 0, 1}, .draft_vocabulary = 96, .norm_before_residual = true}},
+        {"qwen3_q4_0", {.layers = {1, 0, 1}, .own_embedding = true, .norm_before_fc = true}},
+        {"smollm3_f32", {.layers = {0, 3, 4}}},
+        {"llama_other_types", {.layers = {1, 0, 1}}}};
+    // The windows of gemma are shorter than the text. The gemmas 4 have shared caches and inputs of layers,
+    // or experts beside a dense part.
+    for (auto& [name, options] : fixtures::TinyTable(R"(
+llama_f32: seed=21
+llama_q8_0: Q8_0 seed=22 n_layers=1
+qwen3_q4_0: qwen3 Q4_0 seed=23 n_layers=1
+smollm3_f32: smollm3 seed=25 n_layers=4
+granite_q8_0: granite Q8_0 seed=26 n_layers=1
+gemma3_f32: gemma3 seed=27 n_layers=6 head_dim=32 window=12
+gemma2_q8_0: gemma2 Q8_0 seed=28 window=20
+gemma4_e_f32: gemma4 seed=30 n_layers=6 head_dim=16 window=12 shared_caches=3 layer_input=16
+gemma4_moe_q8_0: gemma4 Q8_0 seed=31 n_layers=3 head_dim=16 window=12 n_experts=6
+qwen3moe_q8_0: qwen3moe Q8_0 seed=29 n_layers=1 n_experts=8 n_used=3
+deepseek2_q8_0: deepseek2 Q8_0 seed=30 n_kv_heads=1 head_dim=48 q_rank=32 n_experts=8 n_used=3
+    shared_ff=32 n_dense=1 rope_dimensions=16
+llama_other_types: Q4_K seed=24 n_layers=1 dim=256 ff=256 attn_k=Q5_K attn_v=Q6_K attn_output=Q4_1
+    ffn_gate=Q5_0 ffn_up=Q5_1 ffn_down=F16 output=BF16)")) {
       FamilyPair& pair = made.emplace_back();
-      pair.name = std::move(name);
+      pair.name = name;
       pair.target = fixtures::WriteTinyModel(folder, options);
+      fixtures::TinyHeadOptions eagle{.layers = {0, options.n_layers / 2, options.n_layers}};
+      if (const auto own = heads.find(name); own != heads.end()) eagle = own->second;
       eagle.target = options;
       eagle.weight_type = options.weight_type;
-      fixtures::TinyHeadOptions mtp = eagle;
+      const fixtures::TinyHeadOptions mtp = eagle;
       eagle.eagle = true;
       pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, eagle);
       fixtures::TinyHeadOptions block = eagle;
@@ -60,85 +82,15 @@ const std::vector<FamilyPair>& Pairs() {
         pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, mtp);
       options.noise = 0.15;
       pair.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
-    };
-    add("llama_f32", {.seed = 21}, {.layers = {0, 1, 2}});
-    add("llama_q8_0", {.seed = 22, .n_layers = 1, .weight_type = DType::kQ8_0},
-        {.layers = {0, 0, 1}, .draft_vocabulary = 96, .norm_before_residual = true});
-    add("qwen3_q4_0", {.arch = "qwen3", .seed = 23, .n_layers = 1, .weight_type = DType::kQ4_0},
-        {.layers = {1, 0, 1}, .own_embedding = true, .norm_before_fc = true});
-    add("smollm3_f32", {.arch = "smollm3", .seed = 25, .n_layers = 4}, {.layers = {0, 3, 4}});
-    add("granite_q8_0", {.arch = "granite", .seed = 26, .n_layers = 1, .weight_type = DType::kQ8_0},
-        {.layers = {0, 0, 1}});
-    // Windows shorter than the text.
-    add("gemma3_f32", {.arch = "gemma3", .seed = 27, .n_layers = 6, .head_dim = 32, .window = 12},
-        {.layers = {0, 3, 6}});
-    add("gemma2_q8_0", {.arch = "gemma2", .seed = 28, .window = 20, .weight_type = DType::kQ8_0},
-        {.layers = {0, 1, 2}});
-    // Shared caches and inputs of layers; then experts beside a dense part.
-    add("gemma4_e_f32",
-        {.arch = "gemma4",
-         .seed = 30,
-         .n_layers = 6,
-         .head_dim = 16,
-         .window = 12,
-         .shared_caches = 3,
-         .layer_input = 16},
-        {.layers = {0, 3, 6}});
-    add("gemma4_moe_q8_0",
-        {.arch = "gemma4",
-         .seed = 31,
-         .n_layers = 3,
-         .head_dim = 16,
-         .window = 12,
-         .weight_type = DType::kQ8_0,
-         .n_experts = 6},
-        {.layers = {0, 1, 3}});
-    add("qwen3moe_q8_0",
-        {.arch = "qwen3moe",
-         .seed = 29,
-         .n_layers = 1,
-         .weight_type = DType::kQ8_0,
-         .n_experts = 8,
-         .n_used = 3},
-        {.layers = {0, 0, 1}});
-    add("deepseek2_q8_0",
-        {.arch = "deepseek2",
-         .seed = 30,
-         .n_kv_heads = 1,
-         .head_dim = 48,
-         .q_rank = 32,
-         .weight_type = DType::kQ8_0,
-         .n_experts = 8,
-         .n_used = 3,
-         .shared_ff = 32,
-         .n_dense = 1,
-         .rope_dimensions = 16},
-        {.layers = {0, 1, 2}});
-    // All the other types in one model.
-    add("llama_other_types",
-        {.seed = 24,
-         .n_layers = 1,
-         .dim = 256,
-         .ff = 256,
-         .weight_type = DType::kQ4_K,
-         .weight_types = {{"attn_k", DType::kQ5_K},
-                          {"attn_v", DType::kQ6_K},
-                          {"attn_output", DType::kQ4_1},
-                          {"ffn_gate", DType::kQ5_0},
-                          {"ffn_up", DType::kQ5_1},
-                          {"ffn_down", DType::kF16},
-                          {"output", DType::kBF16}}},
-        {.layers = {1, 0, 1}});
-    const std::string root = FORETOKEN_SOURCE_DIR;
-    const std::string bundled = root + "/models/tales-";
-    if (std::filesystem::exists(bundled + "9m-q8_0.gguf"))
+    }
+    if (std::filesystem::exists(Bundled("9m-q8_0")))
       made.push_back({"bundled",
-                      bundled + "9m-q8_0.gguf",
-                      {{"standalone", bundled + "1m-draft-q8_0.gguf"},
-                       {"eagle", bundled + "9m-eagle-q8_0.gguf"},
-                       {"mtp", bundled + "9m-mtp-q8_0.gguf"}},
+                      Bundled("9m-q8_0"),
+                      {{"standalone", Bundled("1m-draft-q8_0")},
+                       {"eagle", Bundled("9m-eagle-q8_0")},
+                       {"mtp", Bundled("9m-mtp-q8_0")}},
                       true});
-    const std::string models = root + "/../shared/models/";
+    const std::string models = FORETOKEN_SOURCE_DIR "/../shared/models/";
     if (std::filesystem::exists(models + "tiny1m-Q4_0.gguf"))
       made.push_back({"tiny1m_q4_0",
                       models + "tiny1m-Q4_0.gguf",
@@ -190,9 +142,7 @@ std::vector<Request> Predicted(std::vector<Request> requests,
 
 std::vector<Completion> GenerateAll(Engine& engine, std::vector<Request> requests, int k) {
   for (auto& r : requests) r.speculative.num_speculative_tokens = k;
-  auto completions = engine.GenerateBatch(requests);
-  EXPECT_TRUE(completions) << completions.error().message;
-  return std::move(*completions);
+  return GeneratedTogether(engine, requests);
 }
 
 std::vector<std::string> Isas() {
@@ -228,9 +178,7 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
         const auto plain = GenerateAll(*plain_engine, PairRequests(0, 2), 0);
         const auto requests = Predicted(PairRequests(0, 2), plain);
         if (first.empty()) first = plain;
-        for (std::size_t i = 0; i < plain.size(); ++i)
-          ExpectSame(plain[i], first[i],
-                     fmt::format("{} plain {} {} threads", pair.name, isa, threads));
+        ExpectSame(plain, first, fmt::format("{} plain {} {} threads", pair.name, isa, threads));
         for (const std::string& method : pair.methods()) {
           // Lookups have no passes of their own, so the first family shows them on every set.
           const bool has_passes = pair.drafts.contains(method) || method == "self";
@@ -240,10 +188,9 @@ TEST(Lossless, GreedyTokensAndLogprobsAreBitwiseThoseOfPlainDecoding) {
           for (const int k : LengthsOf(family, isa, isa == isas.back(), threads)) {
             lengths = (has_passes ? "" : lengths) + fmt::format(" {}", k);
             const auto completions = GenerateAll(*engine, requests, k);
+            ExpectSame(completions, plain,
+                       fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
             for (std::size_t i = 0; i < plain.size(); ++i) {
-              ExpectSame(
-                  completions[i], plain[i],
-                  fmt::format("{} {} K {} {} {} threads", pair.name, method, k, isa, threads));
               // Drafters are exact too: each instruction set proposes the same.
               const std::int64_t n = completions[i].speculation.accepted;
               const auto known =
@@ -278,13 +225,9 @@ TEST(Lossless, BatchesGivePlainTextAtEveryDraftLengthOnEveryInstructionSet) {
           if (!has_passes && at > 0 && isa != isas.back()) continue;
           const auto engine = OpenPair(pair, method, isa, 1, batch);
           // Scalar code takes one row after the other, and is slow.
-          for (const int k : isa == "scalar" ? std::vector{10 - batch} : std::vector{1, 3, 8}) {
-            const auto completions = GenerateAll(*engine, requests, k);
-            for (std::size_t i = 0; i < plain.size(); ++i)
-              ExpectSame(completions[i], plain[i],
-                         fmt::format("{} {} {} batch {} K {} request {}", pair.name, method, isa,
-                                     batch, k, i));
-          }
+          for (const int k : isa == "scalar" ? std::vector{10 - batch} : std::vector{1, 3, 8})
+            ExpectSame(GenerateAll(*engine, requests, k), plain,
+                       fmt::format("{} {} {} batch {} K {}", pair.name, method, isa, batch, k));
         }
   }
 }
@@ -303,10 +246,8 @@ TEST(Lossless, BatchesGiveEachRequestWhatItGetsAlone) {
             sampled ? GenerateAll(*OpenPair(pair, method, "", 1, 1), requests, 3) : plain;
         for (const int batch : sampled ? std::vector{2, 7} : std::vector{7}) {
           const auto batch_engine = OpenPair(pair, method, "", sampled ? 1 : 2, batch);
-          const auto together = GenerateAll(*batch_engine, requests, 3);
-          for (std::size_t i = 0; i < alone.size(); ++i)
-            ExpectSame(together[i], alone[i],
-                       fmt::format("{} {} batch {} request {}", pair.name, method, batch, i));
+          ExpectSame(GenerateAll(*batch_engine, requests, 3), alone,
+                     fmt::format("{} {} batch {}", pair.name, method, batch));
         }
       }
     }
@@ -327,20 +268,16 @@ TEST(Lossless, SampleMatchGivesTheSameTextForTheSameSeedWhateverTheDrafter) {
     requests = Predicted(requests, plain);
     for (const std::string& method : pair.methods()) {
       const auto engine = OpenPair(pair, method, "", 1, 1, VerifyStrategy::kSampleMatch);
-      for (const int k : {1, 3, 8}) {
-        const auto completions = GenerateAll(*engine, requests, k);
-        for (std::size_t i = 0; i < plain.size(); ++i)
-          ExpectSame(completions[i], plain[i],
-                     fmt::format("{} {} K {} request {}", pair.name, method, k, i));
-      }
+      for (const int k : {1, 3, 8})
+        ExpectSame(GenerateAll(*engine, requests, k), plain,
+                   fmt::format("{} {} K {}", pair.name, method, k));
     }
   }
 }
 
 // How often each of the most frequent pairs (second token, third token) occurred in n requests with
 // different noise.
-std::map<std::vector<std::int32_t>, double> CountPairs(Engine& engine, float temperature,
-                                                       std::uint64_t first_id, int n) {
+TokenHistogram CountPairs(Engine& engine, float temperature, std::uint64_t first_id, int n) {
   Request r;
   r.prompt = "once upon a time there was";
   // The prefill gives the first; the others are drafted and verified.
@@ -350,33 +287,10 @@ std::map<std::vector<std::int32_t>, double> CountPairs(Engine& engine, float tem
   r.speculative.num_speculative_tokens = 3;
   std::vector<Request> requests(static_cast<std::size_t>(n), r);
   for (auto& request : requests) request.id = first_id++;
-  auto completions = engine.GenerateBatch(requests);
-  EXPECT_TRUE(completions);
-  std::map<std::vector<std::int32_t>, double> counts;
-  for (const Completion& c : *completions) ++counts[{c.token_ids[1], c.token_ids[2]}];
+  TokenHistogram counts;
+  for (const Completion& c : GeneratedTogether(engine, requests))
+    ++counts[{c.token_ids[1], c.token_ids[2]}];
   return counts;
-}
-
-// Two-sample chi-square over the pairs that are frequent in both samples together; the rest is one
-// cell.
-std::pair<double, int> ChiSquare(const std::map<std::vector<std::int32_t>, double>& a,
-                                 const std::map<std::vector<std::int32_t>, double>& b) {
-  std::map<std::vector<std::int32_t>, std::pair<double, double>> both;
-  for (const auto& [pair, n] : a) both[pair].first = n;
-  for (const auto& [pair, n] : b) both[pair].second = n;
-  double chi_square = 0, rest_a = 0, rest_b = 0;
-  int bins = 0;
-  const auto add = [&](double x, double y) {
-    if (x + y > 0) chi_square += (x - y) * (x - y) / (x + y), ++bins;
-  };
-  for (const auto& [pair, n] : both) {
-    if (n.first + n.second >= 100)
-      add(n.first, n.second);
-    else
-      rest_a += n.first, rest_b += n.second;
-  }
-  add(rest_a, rest_b);
-  return {chi_square, bins - 1};
 }
 
 // The whole path, engine and draft model included: drafted text at T = 0.8 has the distribution of
@@ -384,7 +298,7 @@ std::pair<double, int> ChiSquare(const std::map<std::vector<std::int32_t>, doubl
 TEST(Lossless, DraftedTextHasTheDistributionOfPlainTextAtTemperature08) {
   constexpr int kRequests = 6000;
   struct PlainCounts {
-    std::map<std::vector<std::int32_t>, double> same, colder;
+    TokenHistogram same, colder;
   };
   const auto plain_of = [](const FamilyPair& pair) -> PlainCounts {
     const auto engine = OpenPair(pair, "none", "", 1, 8);
@@ -399,12 +313,12 @@ TEST(Lossless, DraftedTextHasTheDistributionOfPlainTextAtTemperature08) {
     const auto& [plain, colder] = all_plain[at];
     const auto drafted_engine = OpenPair(pair, method, "", 1, 8, VerifyStrategy::kResidual);
     const auto drafted = CountPairs(*drafted_engine, 0.8f, 1'000'000, kRequests);
-    const auto [chi_square, freedom] = ChiSquare(plain, drafted);
+    const auto [chi_square, freedom] = CompareSamples(plain, kRequests, drafted, kRequests);
     ASSERT_GE(freedom, 5);
     // Mean `freedom`, variance 2 * freedom: five standard deviations above.
     const double bound = freedom + 5 * std::sqrt(2.0 * freedom);
     EXPECT_LT(chi_square, bound) << freedom << " degrees of freedom";
-    const double control = ChiSquare(colder, drafted).first;
+    const double control = CompareSamples(colder, kRequests, drafted, kRequests).chi_square;
     EXPECT_GT(control, bound) << "the control must fail";
     std::printf("%s: chi-square %.1f, %d degrees of freedom, bound %.1f; control %.1f\n", method,
                 chi_square, freedom, bound, control);
@@ -422,47 +336,35 @@ TEST(Lossless, PrefillInChunksOfAnySizeGivesTheSameBits) {
                             .threads = 2,
                             .prefill_rows = rows};
       if (method != "none") options.draft_model = pair.drafts.at(method);
-      auto engine = Engine::Open(options);
-      ASSERT_TRUE(engine) << engine.error().message;
       auto requests = PairRequests(0, 1);
       requests[0].prompt_tokens.clear();
       for (int i = 0; i < 150; ++i) requests[0].prompt_tokens.push_back(3 + i * 31 % 300);
-      const auto completions = GenerateAll(**engine, requests, method == "none" ? 0 : 3);
+      const auto completions =
+          GenerateAll(*OpenEngine(options), requests, method == "none" ? 0 : 3);
       if (first.empty()) first = completions;
-      ExpectSame(completions[0], first[0], fmt::format("{} rows, {}", rows, method));
+      ExpectSame(completions, first, fmt::format("{} rows, {}", rows, method));
     }
 }
 
 TEST(Lossless, EveryCacheTypeKeepsSpeculationExact) {
-  const std::string folder = fixtures::TemporaryFolder();
-  fixtures::TinyModelOptions options{.seed = 31, .head_dim = 32};
-  FamilyPair pair{"heads_of_32", fixtures::WriteTinyModel(folder, options), {}};
-  pair.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
-  pair.drafts["eagle"] = fixtures::WriteTinyHead(folder, {.target = options, .eagle = true});
-  pair.drafts["dflash"] = fixtures::WriteTinyHead(folder, {.target = options, .block = true});
-  options.noise = 0.15;
-  pair.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
+  auto drafts = WriteDrafts({.seed = 31, .head_dim = 32},
+                            {{"mtp", {}}, {"eagle", {.eagle = true}}, {"dflash", {.block = true}}});
+  const std::string target = drafts.extract("none").mapped();
   for (const CacheType k :
        {CacheType::kF32, CacheType::kF16, CacheType::kBF16, CacheType::kQ8_0, CacheType::kQ4_0})
     for (const CacheType v : {CacheType::kF16, CacheType::kQ8_0, CacheType::kQ4_0}) {
-      EngineOptions plain_options{.model = pair.target,
+      EngineOptions plain_options{.model = target,
                                   .speculative = {.method = "none", .controller = "fixed"},
                                   .cache_type_k = k,
                                   .cache_type_v = v};
-      auto plain = Engine::Open(plain_options);
-      ASSERT_TRUE(plain);
-      const auto a = GenerateAll(**plain, PairRequests(0, 2), 0);
-      for (const auto& [method, path] : pair.drafts) {
+      const auto plain = GenerateAll(*OpenEngine(plain_options), PairRequests(0, 2), 0);
+      for (const auto& [method, path] : drafts) {
         EngineOptions draft_options = plain_options;
         draft_options.speculative.method = method;
         draft_options.draft_model = path;
-        auto drafted = Engine::Open(draft_options);
-        ASSERT_TRUE(drafted) << drafted.error().message;
-        const auto b = GenerateAll(**drafted, PairRequests(0, 2), 4);
-        for (std::size_t i = 0; i < a.size(); ++i)
-          ExpectSame(b[i], a[i],
-                     fmt::format("{}, cache types {} {}", method, static_cast<int>(k),
-                                 static_cast<int>(v)));
+        ExpectSame(
+            GenerateAll(*OpenEngine(draft_options), PairRequests(0, 2), 4), plain,
+            fmt::format("{}, cache types {} {}", method, static_cast<int>(k), static_cast<int>(v)));
       }
     }
 }

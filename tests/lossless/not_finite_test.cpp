@@ -10,11 +10,9 @@
 #include <iterator>
 #include <limits>
 #include <span>
-#include <string>
-#include <vector>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "foretoken/scorer.h"
 #include "foretoken/speculative_decoder.h"
 #include "foretoken/verification.h"
@@ -99,10 +97,17 @@ Request Asking(float temperature) {
   return request;
 }
 
-void ExpectNamed(const Error& error, const std::string& path) {
-  EXPECT_EQ(error.code, ErrorCode::kInvalidFile);
-  EXPECT_NE(error.message.find("not finite"), std::string::npos) << error.message;
-  EXPECT_NE(error.message.find(path), std::string::npos) << error.message;
+template <typename T>
+void ExpectNamed(const Result<T>& result, const std::string& path) {
+  EXPECT_TRUE(Refused(result, "not finite", ErrorCode::kInvalidFile));
+  EXPECT_TRUE(Refused(result, path));
+}
+
+// One thread, and no tiles are kept.
+EngineOptions OptionsWith(const std::string& model) {
+  EngineOptions options{.model = model, .threads = 1};
+  options.repack_cache.clear();
+  return options;
 }
 
 class NotFinite : public testing::TestWithParam<Wound> {};
@@ -112,67 +117,48 @@ TEST_P(NotFinite, TargetsEndTheRequest) {
   for (const kernels::Isa isa : kernels::AvailableIsas())
     for (const CacheType cache : {CacheType::kF16, CacheType::kQ8_0, CacheType::kQ4_0}) {
       const bool quantised = cache != CacheType::kF16;
-      EngineOptions options{.model = path, .threads = quantised ? 2 : 1};
+      EngineOptions options = OptionsWith(path);
+      options.threads = quantised ? 2 : 1;
       options.isa = kernels::Name(isa);
-      options.repack_cache.clear();
       options.cache_type_k = options.cache_type_v = cache;
-      auto engine = Engine::Open(options);
-      ASSERT_TRUE(engine) << engine.error().message;
+      SCOPED_TRACE(options.isa + " " + std::to_string(static_cast<int>(cache)));
+      const auto engine = OpenEngine(options);
       for (const float temperature : {0.0f, 0.8f}) {
-        const auto completion = (*engine)->Generate(Asking(temperature));
-        ASSERT_FALSE(completion) << options.isa << " " << static_cast<int>(cache) << ": "
-                                 << completion->text;
-        ExpectNamed(completion.error(), path);
-        EXPECT_NE(completion.error().message.find(" tokens of text"), std::string::npos);
+        const auto completion = engine->Generate(Asking(temperature));
+        ExpectNamed(completion, path);
+        EXPECT_TRUE(Refused(completion, " tokens of text"));
       }
-      EXPECT_EQ((*engine)->load().used_blocks, 0);
+      EXPECT_EQ(engine->load().used_blocks, 0);
     }
 }
 
 TEST_P(NotFinite, TargetsEndDecodersAndScores) {
   const std::string path = WriteWounded(GetParam());
-  EngineOptions options{.model = path, .threads = 1};
-  options.repack_cache.clear();
-  auto decoder = SpeculativeDecoder::Create(options);
-  ASSERT_TRUE(decoder);
-  const auto completion = (*decoder)->Generate(Asking(0));
-  ASSERT_FALSE(completion);
-  ExpectNamed(completion.error(), path);
-  auto engine = Engine::Open(options);
-  ASSERT_TRUE(engine);
+  const EngineOptions options = OptionsWith(path);
+  ExpectNamed(Checked(SpeculativeDecoder::Create(options))->Generate(Asking(0)), path);
   const std::vector<std::int32_t> tokens = {1, 300, 301};
-  const auto scores = (*engine)->Score(tokens);
-  ASSERT_FALSE(scores);
-  ExpectNamed(scores.error(), path);
-  auto scorer = Scorer::Create(options);
-  ASSERT_TRUE(scorer);
-  const auto rows = (*scorer)->Score(tokens);
-  ASSERT_FALSE(rows);
-  ExpectNamed(rows.error(), path);
-  EXPECT_EQ((*scorer)->length(0), 0);
+  ExpectNamed(OpenEngine(options)->Score(tokens), path);
+  const auto scorer = Checked(Scorer::Create(options));
+  ExpectNamed(scorer->Score(tokens), path);
+  EXPECT_EQ(scorer->length(0), 0);
 }
 
 // The text is that of plain decoding, and a notice says why there are no drafts.
 TEST_P(NotFinite, DraftModelsDraftNothing) {
-  EngineOptions options{.threads = 1};
-  options.repack_cache.clear();
+  EngineOptions options = OptionsWith(fixtures::WriteTinyModel(
+      fixtures::TemporaryFolder(), {.seed = 71, .head_dim = 32, .weight_type = GetParam().type}));
   options.speculative.controller = "fixed";
-  options.model = fixtures::WriteTinyModel(
-      fixtures::TemporaryFolder(), {.seed = 71, .head_dim = 32, .weight_type = GetParam().type});
   options.draft_model = WriteWounded(GetParam(), 0.05);
-  auto engine = Engine::Open(options);
-  ASSERT_TRUE(engine) << engine.error().message;
+  const auto engine = OpenEngine(options);
   for (const float temperature : {0.0f, 0.8f}) {
     Request request = Asking(temperature);
-    const auto drafted = (*engine)->Generate(request);
-    ASSERT_TRUE(drafted) << drafted.error().message;
-    EXPECT_EQ(drafted->speculation.drafted, 0);
+    const Completion drafted = Generated(*engine, request);
+    EXPECT_EQ(drafted.speculation.drafted, 0);
     request.speculative.enabled = false;
-    const auto plain = (*engine)->Generate(request);
-    ASSERT_TRUE(plain);
-    if (temperature == 0) EXPECT_EQ(drafted->token_ids, plain->token_ids);
+    const Completion plain = Generated(*engine, request);
+    if (temperature == 0) EXPECT_EQ(drafted.token_ids, plain.token_ids);
   }
-  const auto& notices = (*engine)->summary().notices;
+  const auto& notices = engine->summary().notices;
   const auto n = std::count_if(notices.begin(), notices.end(), [&](const std::string& notice) {
     return notice.find(options.draft_model) != std::string::npos &&
            notice.find("not finite") != std::string::npos;
@@ -184,40 +170,33 @@ INSTANTIATE_TEST_SUITE_P(Weights, NotFinite, testing::ValuesIn(kWounds),
                          [](const auto& of) { return std::string(of.param.name); });
 
 Result<Completion> WithProcessor(float value, float temperature, bool others) {
-  EngineOptions options{.max_sequences = 2, .threads = 1};
-  options.repack_cache.clear();
-  options.model = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 71});
-  auto engine = Engine::Open(options);
-  if (!engine) return Fail(std::move(engine).error());
+  EngineOptions options =
+      OptionsWith(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 71}));
+  options.max_sequences = 2;
+  const auto engine = OpenEngine(options);
   std::vector<Request> requests = {Asking(temperature)};
   requests[0].sampling.processors = {
       [value](std::span<const std::int32_t> text, std::span<float> logits) {
         if (text.size() > 8) logits[5] = value;
       }};
-  if (!others) return (*engine)->Generate(requests[0]);
+  if (!others) return engine->Generate(requests[0]);
   // A request beside it is not affected.
-  const auto bad = (*engine)->Begin(requests[0]), good = (*engine)->Begin(Asking(temperature));
-  while ((*engine)->Step()) continue;
-  EXPECT_EQ((*engine)->Take(*bad)->finish_reason, FinishReason::kError);
-  return *(*engine)->Take(*good);
+  const auto bad = engine->Begin(requests[0]), good = engine->Begin(Asking(temperature));
+  while (engine->Step()) continue;
+  EXPECT_EQ(engine->Take(*bad)->finish_reason, FinishReason::kError);
+  return *engine->Take(*good);
 }
 
 TEST(NotFiniteOfCallers, ProcessorsThatLeaveWhatIsNoNumberEndTheirRequest) {
   for (const float temperature : {0.0f, 0.8f}) {
     for (const float value : {kNan, kInf}) {
-      const auto completion = WithProcessor(value, temperature, false);
-      ASSERT_FALSE(completion) << completion->text;
-      EXPECT_EQ(completion.error().code, ErrorCode::kInvalidArgument);
-      EXPECT_NE(completion.error().message.find("logits processor: after "), std::string::npos)
-          << completion.error().message;
-      const auto other = WithProcessor(value, temperature, true);
-      ASSERT_TRUE(other);
-      EXPECT_EQ(other->token_ids.size(), 12u);
-      EXPECT_FALSE(other->error);
+      EXPECT_TRUE(Refused(WithProcessor(value, temperature, false), "logits processor: after ",
+                          ErrorCode::kInvalidArgument));
+      const Completion other = Checked(WithProcessor(value, temperature, true));
+      EXPECT_EQ(other.token_ids.size(), 12u);
+      EXPECT_FALSE(other.error);
     }
-    const auto masked = WithProcessor(-kInf, temperature, false);
-    ASSERT_TRUE(masked) << masked.error().message;
-    EXPECT_EQ(masked->token_ids.size(), 12u);
+    EXPECT_EQ(Checked(WithProcessor(-kInf, temperature, false)).token_ids.size(), 12u);
   }
 }
 
@@ -229,14 +208,12 @@ TEST(NotFiniteOfCallers, GivenLogitsAreNamedByRow) {
     VerificationOptions options{.vocabulary_size = 50};
     const auto verified = Verify(options, {.drafts = drafts, .target_logits = {logits, 50}});
     ASSERT_EQ(verified.has_value(), value == -kInf);
-    if (!verified)
-      EXPECT_NE(verified.error().message.find("target logits: row 1 holds NaN"), std::string::npos);
+    if (!verified) EXPECT_TRUE(Refused(verified, "target logits: row 1 holds NaN"));
   }
   const std::vector<float> banned(2 * 50, -kInf);
-  const auto verified =
-      Verify({.vocabulary_size = 50}, {.drafts = drafts, .target_logits = {banned, 50}});
-  ASSERT_FALSE(verified);
-  EXPECT_NE(verified.error().message.find("row 0 bans every token"), std::string::npos);
+  EXPECT_TRUE(
+      Refused(Verify({.vocabulary_size = 50}, {.drafts = drafts, .target_logits = {banned, 50}}),
+              "row 0 bans every token"));
 }
 
 TEST(NotFiniteOfCallers, ABiasIsFiniteOrBans) {
@@ -245,22 +222,16 @@ TEST(NotFiniteOfCallers, ABiasIsFiniteOrBans) {
     sampling.logit_bias = {{9, value}};
     const Status status = sampling.Validate(50);
     EXPECT_EQ(status.has_value(), value < 0) << value;
-    if (!status) EXPECT_NE(status.error().message.find("logit_bias"), std::string::npos);
+    if (!status) EXPECT_TRUE(Refused(status, "logit_bias"));
   }
 }
 
 // The negative control: undamaged files of the same kinds give texts.
 TEST(NotFiniteControl, WholeFilesGiveTexts) {
   for (const tensor::DType type : {tensor::DType::kF32, tensor::DType::kQ8_0}) {
-    EngineOptions options{.threads = 1};
-    options.repack_cache.clear();
-    options.model = fixtures::WriteTinyModel(fixtures::TemporaryFolder(),
-                                             {.seed = 71, .head_dim = 32, .weight_type = type});
-    auto engine = Engine::Open(options);
-    ASSERT_TRUE(engine);
-    const auto completion = (*engine)->Generate(Asking(0.8f));
-    ASSERT_TRUE(completion) << completion.error().message;
-    EXPECT_EQ(completion->token_ids.size(), 12u);
+    const auto engine = OpenEngine(OptionsWith(fixtures::WriteTinyModel(
+        fixtures::TemporaryFolder(), {.seed = 71, .head_dim = 32, .weight_type = type})));
+    EXPECT_EQ(Generated(*engine, Asking(0.8f)).token_ids.size(), 12u);
   }
 }
 

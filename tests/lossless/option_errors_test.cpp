@@ -3,19 +3,16 @@
 // not have.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
-#include <limits>
 #include <regex>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/adaptive_lookahead.h"
 #include "foretoken/built_in_drafters.h"
 #include "foretoken/draft_session.h"
-#include "foretoken/engine.h"
 #include "foretoken/scorer.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/speculative_decoder.h"
@@ -113,9 +110,7 @@ TEST_F(OptionErrors, OfEnginesNameOptions) {
 TEST_F(OptionErrors, OfRequestsNameOptions) {
   EngineOptions options = Options();
   options.max_sequences = 2, options.cache_tokens = 128;
-  const auto opened = Engine::Open(options);
-  ASSERT_TRUE(opened) << opened.error().message;
-  const auto& engine = *opened;
+  const auto engine = OpenEngine(options);
   const auto refused = [&](const std::string& what, const std::function<void(Request&)>& change) {
     Request request;
     request.prompt_tokens = {1, 60};
@@ -151,9 +146,7 @@ TEST_F(OptionErrors, OfRequestsNameOptions) {
        engine->FormatChat(std::vector<ChatMessage>{{"user", "a"}}, {}));
   Take("a template",
        engine->FormatChat(std::vector<ChatMessage>{{"user", "a"}}, {.chat_template = "absent"}));
-  const auto created = Scorer::Create(options);
-  ASSERT_TRUE(created) << created.error().message;
-  const auto& scorer = *created;
+  const auto scorer = Checked(Scorer::Create(options));
   Take("scores beyond the context", scorer->Score(std::vector<std::int32_t>(300, 60)));
   Take("scores beyond the cache", scorer->Score(std::vector<std::int32_t>(200, 60)));
   Take("no such sequence", scorer->Score(std::vector<std::int32_t>{60}, 2));
@@ -200,11 +193,7 @@ TEST_F(OptionErrors, OfToolsAndPartsNameOptions) {
   Take("texts", MakeSuffixDrafter({.max_tokens = -1}));
   Take("the mean's weight", AdaptiveLookahead::Create({.alpha = 2}));
   Take("no vocabulary", DraftVerification::Create({}));
-  const auto drafter = MakeNgramDrafter();
-  ASSERT_TRUE(drafter) << drafter.error().message;
-  const auto created = DraftSession::Create(*drafter, 320);
-  ASSERT_TRUE(created) << created.error().message;
-  const auto& session = *created;
+  const auto session = Checked(DraftSession::Create(Checked(MakeNgramDrafter()), 320));
   Take("no text", session->Propose(4));
   Take("no prompt", session->Begin({}));
   ExpectNamed("QuantizeOptions::allow_requantize");

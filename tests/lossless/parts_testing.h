@@ -5,20 +5,30 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <span>
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
+#include "foretoken/catalogue.h"
+#include "foretoken/scorer.h"
+#include "foretoken/speculative_decoder.h"
+#include "foretoken/verifier.h"
 
 namespace foretoken {
 
 struct TinyPair {
   std::string target, draft;
 };
+inline const fixtures::TinyModelOptions kPairTarget{.seed = 51, .context_length = 96};
+inline const std::string& PairFolder() {
+  static const std::string folder = fixtures::TemporaryFolder();
+  return folder;
+}
 inline const TinyPair& Pair() {
   static const TinyPair pair = [] {
-    const std::string folder = fixtures::TemporaryFolder();
-    fixtures::TinyModelOptions options{.seed = 51, .context_length = 96};
+    const std::string& folder = PairFolder();
+    fixtures::TinyModelOptions options = kPairTarget;
     TinyPair made;
     made.target = fixtures::WriteTinyModel(folder, options);
     options.noise = 0.1;
@@ -37,6 +47,45 @@ inline EngineOptions PairOptions(int max_sequences = 1) {
   options.threads = 1;
   return options;
 }
+// Without the draft model.
+inline EngineOptions TargetOptions(int max_sequences = 1) {
+  EngineOptions options = PairOptions(max_sequences);
+  options.draft_model.clear();
+  return options;
+}
+// With the draft model where this method reads it.
+inline EngineOptions OptionsOfMethod(const std::string& method, int max_sequences = 1) {
+  const bool reads = method == "standalone" || method == "portfolio";
+  EngineOptions options = reads ? PairOptions(max_sequences) : TargetOptions(max_sequences);
+  options.speculative.method = method;
+  return options;
+}
+inline EngineOptions OptionsBy(VerifyStrategy strategy, int max_sequences = 1) {
+  EngineOptions options = PairOptions(max_sequences);
+  options.speculative.strategy = strategy;
+  return options;
+}
+// kAuto, and all of the registry.
+inline std::vector<VerifyStrategy> EveryStrategy() {
+  std::vector<VerifyStrategy> strategies = {VerifyStrategy::kAuto};
+  for (const StrategyInfo* const row : AllStrategies())
+    strategies.push_back(*VerifyStrategy::Named(row->name));
+  return strategies;
+}
+// With a head of the pair's target.
+inline EngineOptions HeadOptions(fixtures::TinyHeadOptions head) {
+  EngineOptions options = PairOptions();
+  head.target = kPairTarget;
+  options.draft_model = fixtures::WriteTinyHead(PairFolder(), head);
+  return options;
+}
+
+inline std::unique_ptr<SpeculativeDecoder> MakeDecoder(const EngineOptions& options) {
+  return Checked(SpeculativeDecoder::Create(options));
+}
+inline std::unique_ptr<Scorer> MakeScorer(const EngineOptions& options) {
+  return Checked(Scorer::Create(options));
+}
 
 inline Request Ask(int n, float temperature = 0, std::uint64_t seed = 0, int k = 4) {
   Request r;
@@ -47,6 +96,17 @@ inline Request Ask(int n, float temperature = 0, std::uint64_t seed = 0, int k =
   r.seed = seed;
   r.speculative.num_speculative_tokens = k;
   return r;
+}
+
+inline bool SameBits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// Words that recur, so that prompts share prefixes; variants part behind 40 tokens.
+inline std::vector<std::int32_t> RecurringTokens(int n, int variant) {
+  std::vector<std::int32_t> tokens = {1};
+  for (int i = 1; i < n; ++i) tokens.push_back(260 + (i * 7 + (i > 40 ? variant : 0)) % 50);
+  return tokens;
 }
 
 // Accepts every draft: the negative control.

@@ -14,82 +14,43 @@
 #include <fstream>
 #include <sstream>
 
-#include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "kernels/dispatch.h"
+#include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
 
-struct Network {
-  const char* name;
-  fixtures::TinyModelOptions options;
-};
-
 // K-quants have rows of 256.
-std::vector<Network> Networks() {
-  using tensor::DType;
-  fixtures::TinyModelOptions llama{
-      .seed = 301, .n_heads = 2, .n_kv_heads = 1, .vocab = 400, .context_length = 160};
-  fixtures::TinyModelOptions qwen2{.arch = "qwen2",
-                                   .seed = 302,
-                                   .dim = 128,
-                                   .ff = 128,
-                                   .vocab = 400,
-                                   .tied = true,
-                                   .context_length = 160,
-                                   .weight_type = DType::kQ8_0};
-  fixtures::TinyModelOptions qwen3{.arch = "qwen3",
-                                   .seed = 303,
-                                   .n_layers = 3,
-                                   .dim = 256,
-                                   .ff = 256,
-                                   .head_dim = 32,
-                                   .vocab = 400,
-                                   .context_length = 160,
-                                   .weight_type = DType::kQ4_0};
-  qwen3.weight_types = {{"attn_v", DType::kQ6_K}, {"ffn_down", DType::kQ4_K}};
-  return {{"llama", llama}, {"qwen2", qwen2}, {"qwen3", qwen3}};
+const std::vector<fixtures::NamedOptions>& Networks() {
+  static const auto networks = fixtures::TinyTable(R"(
+llama: seed=301 n_heads=2 n_kv_heads=1 vocab=400 context_length=160
+qwen2: qwen2 Q8_0 seed=302 dim=128 ff=128 vocab=400 tied context_length=160
+qwen3: qwen3 Q4_0 seed=303 n_layers=3 dim=256 ff=256 head_dim=32 vocab=400 context_length=160
+    attn_v=Q6_K ffn_down=Q4_K)");
+  return networks;
 }
 
 struct Method {
   const char* name;
-  bool draft = false, eagle = false, mtp = false;  // files that it reads
+  const char* file = "";  // that it reads
 };
 constexpr Method kMethods[] = {{"none"},
                                {"ngram"},
                                {"suffix"},
                                {"prediction"},
-                               {"standalone", true},
-                               {"mtp", false, false, true},
-                               {"eagle", false, true},
-                               {"standalone,ngram,suffix", true}};
+                               {"standalone", "standalone"},
+                               {"mtp", "mtp"},
+                               {"eagle", "eagle"},
+                               {"standalone,ngram,suffix", "standalone"}};
 
-struct Files {
-  std::string target, draft, eagle, mtp;
-};
-Files Write(const Network& network) {
-  const std::string folder = fixtures::TemporaryFolder();
-  fixtures::TinyModelOptions options = network.options;
-  Files files;
-  files.target = fixtures::WriteTinyModel(folder, options);
-  fixtures::TinyHeadOptions head{.target = options, .layers = {0, 1, 2}};
-  files.mtp = fixtures::WriteTinyHead(folder, head);
-  head.eagle = true;
-  files.eagle = fixtures::WriteTinyHead(folder, head);
-  options.noise = 0.1;
-  files.draft = fixtures::WriteTinyModel(folder, options);
-  return files;
-}
+// Files by method, as WriteDrafts has them.
+using Files = std::map<std::string, std::string>;
 
 EngineOptions OptionsFor(const Files& files, const Method& method, CacheType cache,
                          const std::string& isa, int threads) {
   EngineOptions o;
-  o.model = files.target;
-  o.draft_model = method.draft   ? files.draft
-                  : method.eagle ? files.eagle
-                  : method.mtp   ? files.mtp
-                                 : "";
+  o.model = files.at("none");
+  o.draft_model = method.file[0] == 0 ? "" : files.at(method.file);
   o.speculative.method = method.name;
   o.speculative.controller = "fixed";
   o.speculative.num_speculative_tokens = 4;
@@ -152,50 +113,43 @@ std::string LineOf(const std::string& what, const Completion& c) {
 // Strategies that read distributions need a drafter that reports them.
 std::vector<VerifyStrategy> StrategiesOf(const Method& method) {
   using S = VerifyStrategy;
-  const bool reports = method.draft || method.eagle || method.mtp;
+  const bool reports = method.file[0] != 0;
   const bool all = reports && std::string_view(method.name).find(',') == std::string_view::npos;
   if (all) return {S::kAuto, S::kResidual, S::kBlock, S::kRelaxed, S::kLogitComparison};
   return {S::kAuto, S::kSampleMatch, S::kTargetProbability, S::kTypicalAcceptance};
 }
 
-void Run(const Network& network, const Files& files, int m, const std::string& isa, int threads,
+void Run(const std::string& network, const Files& files, int m, const std::string& isa, int threads,
          std::vector<std::string>& lines) {
   constexpr CacheType kCaches[] = {CacheType::kF16, CacheType::kF32, CacheType::kQ8_0};
   const Method& method = kMethods[m];
-  auto engine = Engine::Open(OptionsFor(files, method, kCaches[m % 3], isa, threads));
-  ASSERT_TRUE(engine) << engine.error().message;
+  const auto engine = OpenEngine(OptionsFor(files, method, kCaches[m % 3], isa, threads));
   const auto strategies = StrategiesOf(method);
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<Request> requests = Requests(10 * m + turn);
     for (std::size_t i = 0; i < requests.size(); ++i)
       requests[i].speculative.strategy =
           strategies[(static_cast<std::size_t>(turn) + i) % strategies.size()];
-    std::vector<Completion> done;
-    if (turn == 0) {  // one after the other; then together
-      for (const Request& request : requests) {
-        auto one = (*engine)->Generate(request);
-        ASSERT_TRUE(one) << one.error().message;
-        done.push_back(*std::move(one));
-      }
-    } else {
-      auto all = (*engine)->GenerateBatch(requests);
-      ASSERT_TRUE(all) << all.error().message;
-      done = *std::move(all);
-    }
+    // One after the other; then together.
+    const auto done =
+        turn == 0 ? GeneratedInTurn(*engine, requests) : GeneratedTogether(*engine, requests);
     for (std::size_t i = 0; i < done.size(); ++i)
-      lines.push_back(LineOf(std::string(network.name) + ' ' + method.name + ' ' +
-                                 std::to_string(turn) + '.' + std::to_string(i),
-                             done[i]));
+      lines.push_back(
+          LineOf(network + ' ' + method.name + ' ' + std::to_string(turn) + '.' + std::to_string(i),
+                 done[i]));
   }
 }
 
 // every_second: an even network runs the even methods, and an odd one the odd methods, so each network
 // still has every type of cache. The lines of methods that are not run are empty.
 std::vector<std::string> RunAll(const std::string& isa, int threads, bool every_second) {
-  static const std::vector<Network> networks = Networks();
+  const auto& networks = Networks();
   static const std::vector<Files> files = [] {
     std::vector<Files> made;
-    for (const Network& network : networks) made.push_back(Write(network));
+    for (const auto& [name, options] : Networks())
+      made.push_back(WriteDrafts(
+          options,
+          {{"mtp", {.layers = {0, 1, 2}}}, {"eagle", {.eagle = true, .layers = {0, 1, 2}}}}, 0.1));
     return made;
   }();
   std::vector<std::string> lines;
@@ -204,7 +158,7 @@ std::vector<std::string> RunAll(const std::string& isa, int threads, bool every_
       if (every_second && (static_cast<int>(n) + m) % 2 != 0)
         lines.resize(lines.size() + kLinesOfARun);
       else
-        Run(networks[n], files[n], m, isa, threads, lines);
+        Run(networks[n].name, files[n], m, isa, threads, lines);
     }
   return lines;
 }

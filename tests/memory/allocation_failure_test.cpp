@@ -8,15 +8,12 @@
 #include <array>
 #include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/async_engine.h"
 #include "foretoken/built_in_drafters.h"
 #include "foretoken/draft_session.h"
-#include "foretoken/drafter.h"
-#include "foretoken/engine.h"
 #include "foretoken/scorer.h"
 #include "foretoken/speculative_decoder.h"
 #include "foretoken/speculative_pipeline.h"
@@ -35,6 +32,21 @@ using tests::StopFailing;
 struct Outcome {
   std::vector<std::string> texts;
   std::vector<Error> errors;
+
+  // The error of this part, or its text; `text` makes it of what the part gave.
+  template <typename T>
+  void Add(Result<T> result, const auto& text) {
+    if (result)
+      texts.push_back(text(*result));
+    else
+      errors.push_back(std::move(result).error());
+  }
+  void Add(Status status, const std::string& text) {
+    if (status)
+      texts.push_back(text);
+    else
+      errors.push_back(std::move(status).error());
+  }
 };
 
 void ExpectSaysSo(const Error& error, const std::string& where) {
@@ -185,20 +197,16 @@ class MemoryShort : public testing::TestWithParam<int> {
 class MemoryShortByMethod : public MemoryShort {
  protected:
   void SweepRequests(const std::string& method, int quick) {
-    auto engine = Engine::Open(Options(method));
-    ASSERT_TRUE(engine) << engine.error().message;
-    const auto alone = (*engine)->Generate(Asking(1));
-    ASSERT_TRUE(alone);
+    const auto engine = OpenEngine(Options(method));
+    const std::string alone = TextOf(Generated(*engine, Asking(1)));
     Sweep(
-        stride(quick), [&] { return RunThree(**engine); },
+        stride(quick), [&] { return RunThree(*engine); },
         [&] {
-          const EngineLoad load = (*engine)->load();
+          const EngineLoad load = engine->load();
           EXPECT_EQ(load.used_blocks, 0);
           EXPECT_EQ(load.running + load.waiting + load.preempted, 0);
-          const auto again = (*engine)->Generate(Asking(1));
-          ASSERT_TRUE(again) << again.error().message;
-          EXPECT_EQ(TextOf(*again), TextOf(*alone));
-          (*engine)->Forget();
+          EXPECT_EQ(TextOf(Generated(*engine, Asking(1))), alone);
+          engine->Forget();
         });
   }
 };
@@ -233,22 +241,17 @@ TEST_P(MemoryShortByMethod, RequestsWithAllDrafters) {
 
 // Each run's grammar is another text, so that each compiles one.
 TEST_P(MemoryShort, ARequestWithAGrammar) {
-  auto engine = Engine::Open(Options("ngram"));
-  ASSERT_TRUE(engine) << engine.error().message;
+  const auto engine = OpenEngine(Options("ngram"));
   int n_runs = 1'000'000;
   const auto run = [&] {
     Outcome outcome;
     Request request = Asking(0);
     request.sampling.grammar =
         "root ::= word (\" \" word){0,9} # " + std::to_string(++n_runs) + "\nword ::= [a-m]{1,4}";
-    outcome.errors.reserve(1), outcome.texts.resize(1);
     Resume();
-    auto completion = (*engine)->Generate(request);
+    auto completion = engine->Generate(request);
     StopFailing();
-    if (completion)
-      outcome.texts[0] = TextOf(*completion);
-    else
-      outcome.errors.push_back(std::move(completion).error());
+    outcome.Add(std::move(completion), TextOf);
     return outcome;
   };
   for (int i = 0; i < 24; ++i) run();  // as many grammars as are kept
@@ -256,49 +259,42 @@ TEST_P(MemoryShort, ARequestWithAGrammar) {
 }
 
 TEST_P(MemoryShort, ADraftSession) {
-  auto drafter = MakeNgramDrafter();
-  ASSERT_TRUE(drafter) << drafter.error().message;
-  auto session = DraftSession::Create(*drafter, 320);
-  ASSERT_TRUE(session) << session.error().message;
+  const auto session = Checked(DraftSession::Create(Checked(MakeNgramDrafter()), 320));
   Sweep(stride(1), [&] {
     Outcome outcome;
     Status failed;
     std::vector<std::int32_t> drafts;
     SessionText request{.prompt = {5, 6, 7, 8, 5, 6, 7, 8, 5, 6}, .max_new_tokens = 32};
-    outcome.errors.reserve(1), drafts.reserve(32);
+    drafts.reserve(32);
     Resume();
-    failed = (*session)->Begin(request);
+    failed = session->Begin(request);
     for (int round = 0; failed && round < 8; ++round) {
-      auto proposed = (*session)->Propose(4, {.distributions = true});
+      auto proposed = session->Propose(4, {.distributions = true});
       if (!proposed) failed = Fail(std::move(proposed).error());
       if (!failed) break;
       drafts.insert(drafts.end(), proposed->tokens.begin(), proposed->tokens.end());
-      failed = (*session)->Observe(std::array{7, 8, 5, 6});
+      failed = session->Observe(std::array{7, 8, 5, 6});
     }
     StopFailing();
-    (*session)->End();
-    if (!failed)
-      outcome.errors.push_back(std::move(failed).error());
-    else
-      outcome.texts.push_back(testing::PrintToString(drafts));
+    session->End();
+    outcome.Add(std::move(failed), testing::PrintToString(drafts));
     return outcome;
   });
 }
 
 TEST_P(MemoryShort, APipeline) {
   EngineOptions options = Options("standalone");
-  auto pipeline = StandaloneSpeculativeDecodingPipeline::Create(options);
-  ASSERT_TRUE(pipeline) << pipeline.error().message;
+  const auto pipeline = Checked(StandaloneSpeculativeDecodingPipeline::Create(options));
   const auto run = [&] {
     Outcome outcome;
     Status failed;
     std::string text;
     const std::vector<TextGenerationBatch> replicas = {{{"a", Asking(0)}, {"b", Asking(1)}}};
-    outcome.errors.reserve(1), text.reserve(4096);
+    text.reserve(4096);
     bool done = false;
     Resume();
     while (failed && !done) {
-      auto outputs = (*pipeline)->Execute(replicas);
+      auto outputs = pipeline->Execute(replicas);
       if (!outputs) {
         failed = Fail(std::move(outputs).error());
         break;
@@ -311,17 +307,14 @@ TEST_P(MemoryShort, APipeline) {
     }
     StopFailing();
     for (const char* id : {"a", "b"}) {
-      auto completion = (*pipeline)->Release(id);
+      auto completion = pipeline->Release(id);
       if (!failed) continue;
       if (!completion)
         failed = Fail(std::move(completion).error());
       else if (completion->error)
         failed = Fail(*std::move(completion->error));
     }
-    if (!failed)
-      outcome.errors.push_back(std::move(failed).error());
-    else
-      outcome.texts.push_back(text);
+    outcome.Add(std::move(failed), text);
     return outcome;
   };
   Sweep(stride(31), run);
@@ -365,23 +358,16 @@ TEST_P(MemoryShort, AnAsyncEngine) {
 
 Outcome OpenAndAsk(const EngineOptions& options) {
   Outcome outcome;
-  outcome.errors.reserve(1);
   EngineOptions own = options;
   Resume();
   auto engine = Engine::Open(std::move(own));
   StopFailing();
-  if (!engine) {
-    outcome.errors.push_back(std::move(engine).error());
-    return outcome;
-  }
   Request request;
   request.prompt = "once upon a time";
   request.max_new_tokens = 4;
-  auto completion = (*engine)->Generate(request);
-  if (completion)
-    outcome.texts.push_back(TextOf(*completion));
-  else
-    ADD_FAILURE() << completion.error().message;
+  outcome.Add(std::move(engine), [&](const std::unique_ptr<Engine>& opened) {
+    return TextOf(Generated(*opened, request));
+  });
   return outcome;
 }
 
@@ -406,30 +392,26 @@ TEST_P(MemoryShort, OpeningAnEngineWithAReducedHeadAndARecord) {
 TEST_P(MemoryShort, ADecoder) {
   EngineOptions options = Options("standalone");
   options.max_sequences = 1;
-  auto decoder = SpeculativeDecoder::Create(options);
-  ASSERT_TRUE(decoder) << decoder.error().message;
+  const auto decoder = Checked(SpeculativeDecoder::Create(options));
   const auto run = [&] {
     Outcome outcome;
     Status failed;
     Request request = Asking(1);
     Resume();
     {
-      auto begun = (*decoder)->Begin(std::move(request));
+      auto begun = decoder->Begin(std::move(request));
       if (!begun) failed = Fail(std::move(begun).error());
     }
-    while (failed && !(*decoder)->done()) {
-      auto drafted = (*decoder)->Draft({.num_steps = {}, .distributions = true, .logits = true});
+    while (failed && !decoder->done()) {
+      auto drafted = decoder->Draft({.num_steps = {}, .distributions = true, .logits = true});
       if (!drafted) failed = Fail(std::move(drafted).error());
       if (!failed) break;
-      auto verified = (*decoder)->Verify();
+      auto verified = decoder->Verify();
       if (!verified) failed = Fail(std::move(verified).error());
     }
     StopFailing();
-    (*decoder)->Cancel();
-    if (failed)
-      outcome.texts.push_back(TextOf((*decoder)->completion()));
-    else
-      outcome.errors.push_back(std::move(failed).error());
+    decoder->Cancel();
+    outcome.Add(std::move(failed), TextOf(decoder->completion()));
     return outcome;
   };
   // A decoder keeps its last completion until the next one replaces it.
@@ -444,23 +426,21 @@ TEST_P(MemoryShort, VerificationOfGivenLogits) {
     VerificationOptions options{.vocabulary_size = 50};
     options.sampling.top_p = 0.9f;
     Resume();
-    const auto verified = Verify(std::move(options), {.text = text,
-                                                      .drafts = drafts,
-                                                      .draft_probabilities = {q, 50},
-                                                      .target_logits = {logits, 50},
-                                                      .logprobs = 2});
+    auto verified = Verify(std::move(options), {.text = text,
+                                                .drafts = drafts,
+                                                .draft_probabilities = {q, 50},
+                                                .target_logits = {logits, 50},
+                                                .logprobs = 2});
     StopFailing();
-    if (verified)
-      outcome.texts.push_back(std::to_string(verified->accepted) + std::to_string(verified->next));
-    else
-      outcome.errors.push_back(verified.error());
+    outcome.Add(std::move(verified), [](const VerifiedDrafts& v) {
+      return std::to_string(v.accepted) + std::to_string(v.next);
+    });
     return outcome;
   });
 }
 
 TEST_P(MemoryShort, AScorer) {
-  auto scorer = Scorer::Create(Options("none"));
-  ASSERT_TRUE(scorer) << scorer.error().message;
+  const auto scorer = Checked(Scorer::Create(Options("none")));
   const std::vector<std::int32_t> tokens = {1, 300, 301, 302, 303};
   Sweep(stride(1), [&] {
     Outcome outcome;
@@ -468,16 +448,14 @@ TEST_P(MemoryShort, AScorer) {
     all.reserve(12);
     Resume();
     for (int i = 0; i < 12; ++i) {
-      all.push_back((*scorer)->Score(tokens, 0));
-      EXPECT_EQ((*scorer)->length(0), all.back() ? 5 : 0);
-      EXPECT_TRUE((*scorer)->Truncate(0, 0));
+      all.push_back(scorer->Score(tokens, 0));
+      EXPECT_EQ(scorer->length(0), all.back() ? 5 : 0);
+      EXPECT_TRUE(scorer->Truncate(0, 0));
     }
     StopFailing();
     for (auto& rows : all)
-      if (rows)
-        outcome.texts.push_back(std::to_string(rows->Row(4)[7]));
-      else
-        outcome.errors.push_back(std::move(rows).error());
+      outcome.Add(std::move(rows),
+                  [](const TokenRows& scores) { return std::to_string(scores.Row(4)[7]); });
     return outcome;
   });
 }

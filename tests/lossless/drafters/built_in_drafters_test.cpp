@@ -5,10 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "foretoken/draft_session.h"
-#include "foretoken/speculative_decoder.h"
 #include "lossless/parts_testing.h"
 
 namespace foretoken {
@@ -16,22 +13,13 @@ namespace {
 
 std::shared_ptr<ModelDrafter> OpenedDrafter(ModelDrafterOptions options = {}) {
   options.threads = 1;
-  auto drafter = OpenDrafter(Pair().draft, options);
-  EXPECT_TRUE(drafter) << drafter.error().message;
-  return drafter ? *drafter : nullptr;
+  return Checked(OpenDrafter(Pair().draft, options));
 }
 std::unique_ptr<DraftSession> SessionOf(std::shared_ptr<Drafter> drafter, int vocabulary = 0) {
-  auto session = DraftSession::Create(std::move(drafter), vocabulary);
-  EXPECT_TRUE(session) << session.error().message;
-  return session ? std::move(*session) : nullptr;
+  return Checked(DraftSession::Create(std::move(drafter), vocabulary));
 }
 Drafts Proposed(DraftSession& session, int k, bool distributions = false) {
-  auto drafts = session.Propose(k, {.distributions = distributions});
-  EXPECT_TRUE(drafts) << drafts.error().message;
-  return drafts ? *std::move(drafts) : Drafts();
-}
-bool SameBits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return Checked(session.Propose(k, {.distributions = distributions}));
 }
 
 // The drafts of the engine's drafter and of the session for one request.
@@ -40,16 +28,16 @@ struct Compared {
 };
 
 // Steps an engine's request and, beside it, a session with the same text.
-Compared Compare(EngineOptions options, const Request& request, std::shared_ptr<Drafter> drafter) {
+Compared Compare(const EngineOptions& options, const Request& request,
+                 std::shared_ptr<Drafter> drafter) {
   Compared seen;
-  auto decoder = SpeculativeDecoder::Create(std::move(options));
-  EXPECT_TRUE(decoder) << decoder.error().message;
+  const auto decoder = MakeDecoder(options);
   const auto session = SessionOf(std::move(drafter), 320);
-  const auto first = (*decoder)->Begin(request);
+  const auto first = decoder->Begin(request);
   EXPECT_TRUE(first) << first.error().message;
-  const bool shares = (*decoder)->completion().strategy == "sample-match";
+  const bool shares = decoder->completion().strategy == "sample-match";
   EXPECT_TRUE(
-      session->Begin({.prompt = (*decoder)->completion().prompt_token_ids,
+      session->Begin({.prompt = decoder->completion().prompt_token_ids,
                       .max_new_tokens = request.max_new_tokens,
                       .min_new_tokens = request.min_new_tokens,
                       .sampling = request.speculative.draft_sampling.value_or(request.sampling),
@@ -59,16 +47,16 @@ Compared Compare(EngineOptions options, const Request& request, std::shared_ptr<
                       .shares_noise = shares}));
   EXPECT_TRUE(session->Observe(first->tokens));
   const int k = *request.speculative.num_speculative_tokens;
-  while (!(*decoder)->done()) {
-    const auto want = *(*decoder)->Draft();
+  while (!decoder->done()) {
+    const auto want = *decoder->Draft();
     const int left =
-        request.max_new_tokens - static_cast<int>((*decoder)->completion().token_ids.size()) - 1;
+        request.max_new_tokens - static_cast<int>(decoder->completion().token_ids.size()) - 1;
     const Drafts got = Proposed(*session, std::min(k, left));
     const std::vector<std::int32_t> tokens(want.tokens.begin(), want.tokens.end());
     EXPECT_EQ(got.tokens, tokens);
     EXPECT_TRUE(SameBits(got.probabilities, want.probabilities));
     for (const float p : got.probabilities) seen.uncertain += p < 1;
-    const auto round = (*decoder)->Verify();
+    const auto round = decoder->Verify();
     EXPECT_TRUE(round);
     ++seen.rounds, seen.drafts += round->drafted, seen.rejected += round->drafted - round->accepted;
     EXPECT_TRUE(session->Observe(round->tokens));
@@ -118,16 +106,13 @@ TEST(BuiltInDrafters, ADraftModelsOwnSamplingParametersAreTheRequests) {
 
 TEST(BuiltInDrafters, LookupsDraftWhatTheEnginesOwnDo) {
   for (const char* method : {"ngram", "suffix"}) {
-    EngineOptions options = PairOptions();
-    options.draft_model.clear();
-    options.speculative.method = method;
-    auto drafter = method == std::string("ngram") ? MakeNgramDrafter() : MakeSuffixDrafter();
-    ASSERT_TRUE(drafter) << drafter.error().message;
+    EngineOptions options = OptionsOfMethod(method);
+    const auto drafter =
+        Checked(method == std::string("ngram") ? MakeNgramDrafter() : MakeSuffixDrafter());
     Request request = Ask(40, 0.2f, 2);
     request.prompt = "once upon a time once upon a time once upon a";
     request.sampling.logit_bias = {{60, 9.0f}, {61, 9.0f}};  // a text that repeats itself
-    const Compared seen = Compare(options, request, *drafter);
-    EXPECT_GT(seen.drafts, 20) << method;
+    EXPECT_GT(Compare(options, request, drafter).drafts, 20) << method;
   }
 }
 
@@ -171,9 +156,7 @@ TEST(BuiltInDrafters, AWindowIsThatOfTheEnginesOwnDraftModel) {
 TEST(BuiltInDrafters, ALongTextIsReadToItsEnd) {
   const std::string path =
       fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 51, .context_length = 1400});
-  const auto drafter = OpenDrafter(path, {.threads = 1});
-  ASSERT_TRUE(drafter);
-  const auto session = SessionOf(*drafter);
+  const auto session = SessionOf(Checked(OpenDrafter(path, {.threads = 1})));
   std::vector<std::int32_t> text = {1};
   for (int i = 0; i < 1300; ++i) text.push_back(60 + i * 7 % 200);
   ASSERT_TRUE(session->Begin({.prompt = text, .seed = 2}));
@@ -246,11 +229,8 @@ TEST(BuiltInDrafters, TwoSessionsOfOneDrafterKeepTheirTextsApart) {
   for (const auto& four : drafters) {
     std::vector<std::unique_ptr<DraftSession>> sessions;
     for (const auto& drafter : four) sessions.push_back(SessionOf(drafter, 320));
-    for (std::size_t i = 0; i < 4; ++i) {
-      const auto begun =
-          sessions[i]->Begin({.prompt = prompts[i % 2], .max_new_tokens = 40, .seed = 3});
-      ASSERT_TRUE(begun) << begun.error().message;
-    }
+    for (std::size_t i = 0; i < 4; ++i)
+      ASSERT_TRUE(sessions[i]->Begin({.prompt = prompts[i % 2], .max_new_tokens = 40, .seed = 3}));
     int drafted = 0;
     for (int round = 0; round < 6; ++round)
       for (std::size_t i = 0; i < 2; ++i) {
@@ -274,23 +254,17 @@ TEST(BuiltInDrafters, ASessionWithoutASequenceIsRefused) {
   const auto first = SessionOf(drafter), second = SessionOf(drafter);
   ASSERT_TRUE(first->Begin({.prompt = {1, 60}, .seed = 1}));
   const Drafts want = Proposed(*first, 4);
-  const auto refused = second->Begin({.prompt = {1, 99}});
-  ASSERT_FALSE(refused);
   EXPECT_EQ(
-      refused.error().message,
+      WhyNot(second->Begin({.prompt = {1, 99}})),
       "drafter 'draft-file': it drafts for 1 text(s) at a time, and other sessions have begun "
       "as many; end one, or make it for more (max_sequences)");
   EXPECT_FALSE(second->Propose(4));
   EXPECT_EQ(Proposed(*first, 4).tokens, want.tokens);
   ASSERT_TRUE(first->Begin({.prompt = {1, 61}}));  // its own sequence
-  EngineOptions options = PairOptions();
-  options.draft_model.clear();
+  EngineOptions options = TargetOptions();
   options.drafter = drafter;
-  const auto engine = Engine::Open(options);
-  ASSERT_FALSE(engine);
   EXPECT_TRUE(
-      engine.error().message.starts_with("drafter 'draft-file': another engine, or a session"))
-      << engine.error().message;
+      Begins(WhyNot(Engine::Open(options)), "drafter 'draft-file': another engine, or a session"));
   first->End();
   {
     const auto opened = OpenEngine(options);
@@ -314,18 +288,17 @@ TEST(BuiltInDrafters, SessionsDraftTogetherInSharedPasses) {
     batch.push_back(sessions.back().get());
   }
   for (int round = 0; round < 4; ++round) {
-    const auto drafts = DraftSession::ProposeAll(batch, 4, {.distributions = true, .logits = true});
-    ASSERT_TRUE(drafts) << drafts.error().message;
+    const auto drafts =
+        Checked(DraftSession::ProposeAll(batch, 4, {.distributions = true, .logits = true}));
     const auto forwards = sessions[0]->TakeWork().forwards;
     EXPECT_LE(forwards, round == 0 ? 5 : 4);
     for (std::size_t i = 0; i < 3; ++i) {
-      const auto want = alone[i]->Propose(4, {.distributions = true, .logits = true});
-      ASSERT_TRUE(want);
-      EXPECT_EQ((*drafts)[i].tokens, want->tokens);
-      EXPECT_TRUE(SameBits((*drafts)[i].distributions, want->distributions));
-      EXPECT_EQ((*drafts)[i].logits.size(), want->tokens.size() * 320);
-      EXPECT_TRUE(SameBits((*drafts)[i].logits, want->logits));
-      const auto committed = std::span(want->tokens).first(3);
+      const auto want = Checked(alone[i]->Propose(4, {.distributions = true, .logits = true}));
+      EXPECT_EQ(drafts[i].tokens, want.tokens);
+      EXPECT_TRUE(SameBits(drafts[i].distributions, want.distributions));
+      EXPECT_EQ(drafts[i].logits.size(), want.tokens.size() * 320);
+      EXPECT_TRUE(SameBits(drafts[i].logits, want.logits));
+      const auto committed = std::span(want.tokens).first(3);
       ASSERT_TRUE(sessions[i]->Observe(committed) && alone[i]->Observe(committed));
     }
   }
@@ -339,22 +312,21 @@ TEST(BuiltInDrafters, SessionsDraftTogetherInSharedPasses) {
 // The logits of a session are those that the engine's drafter has.
 TEST(BuiltInDrafters, SessionsShowTheLogitsOfTheModel) {
   for (const float temperature : {0.0f, 0.9f}) {
-    auto decoder = SpeculativeDecoder::Create(PairOptions());
-    ASSERT_TRUE(decoder);
+    const auto decoder = MakeDecoder(PairOptions());
     const Request request = Ask(20, temperature, 3);
-    const auto first = (*decoder)->Begin(request);
+    const auto first = decoder->Begin(request);
     const auto session = SessionOf(OpenedDrafter());
-    ASSERT_TRUE(session->Begin({.prompt = (*decoder)->completion().prompt_token_ids,
+    ASSERT_TRUE(session->Begin({.prompt = decoder->completion().prompt_token_ids,
                                 .sampling = request.sampling,
                                 .seed = 3,
                                 .shares_noise = false}));
     ASSERT_TRUE(session->Observe(first->tokens));
-    const auto want = (*decoder)->Draft({.logits = true});
-    const auto got = session->Propose(static_cast<int>(want->tokens.size()), {.logits = true});
-    ASSERT_TRUE(got) << got.error().message;
-    ASSERT_EQ(got->logits.size(), 4u * 320u);
+    const auto want = decoder->Draft({.logits = true});
+    const auto got =
+        Checked(session->Propose(static_cast<int>(want->tokens.size()), {.logits = true}));
+    ASSERT_EQ(got.logits.size(), 4u * 320u);
     for (int i = 0; i < 4; ++i)
-      EXPECT_TRUE(SameBits(std::span(got->logits).subspan(static_cast<std::size_t>(i) * 320, 320),
+      EXPECT_TRUE(SameBits(std::span(got.logits).subspan(static_cast<std::size_t>(i) * 320, 320),
                            want->logits.Row(i)));
     EXPECT_TRUE(Proposed(*session, 4).logits.empty());
   }
@@ -382,20 +354,18 @@ TEST(BuiltInDrafters, ServeAnEngineAsItsOwnDraftModelDoes) {
     requests[2].sampling.grammar = "root ::= [a-z ]+";
     requests[4].min_new_tokens = 20, requests[4].ignore_eos = false;
     requests[5].speculative.draft_p_min = 0.2f;
-    const auto own = OpenEngine(PairOptions(n));
-    const auto want = own->GenerateBatch(requests);
-    EngineOptions options = PairOptions(n);
-    options.draft_model.clear();
+    const auto want = GeneratedTogether(*OpenEngine(PairOptions(n)), requests);
+    EngineOptions options = TargetOptions(n);
     options.drafter = OpenedDrafter({.name = "mine", .max_sequences = n});
     const auto engine = OpenEngine(options);
     EXPECT_EQ(engine->summary().method, "mine");
-    const auto got = engine->GenerateBatch(requests);
-    ASSERT_TRUE(want && got);
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      EXPECT_EQ((*got)[i].token_ids, (*want)[i].token_ids) << i;
-      EXPECT_EQ((*got)[i].speculation.drafted, (*want)[i].speculation.drafted) << i;
-      EXPECT_EQ((*got)[i].speculation.accepted, (*want)[i].speculation.accepted) << i;
-      EXPECT_EQ((*got)[i].speculation.draft_forwards, (*want)[i].speculation.draft_forwards) << i;
+    const auto got = GeneratedTogether(*engine, requests);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].token_ids, want[i].token_ids) << i;
+      EXPECT_EQ(got[i].speculation.drafted, want[i].speculation.drafted) << i;
+      EXPECT_EQ(got[i].speculation.accepted, want[i].speculation.accepted) << i;
+      EXPECT_EQ(got[i].speculation.draft_forwards, want[i].speculation.draft_forwards) << i;
     }
     EXPECT_TRUE(engine->summary().notices.empty());
   }
@@ -405,14 +375,11 @@ TEST(BuiltInDrafters, ServeAnEngineAsItsOwnDraftModelDoes) {
 // the default controller uses, every draft is the target's own token.
 TEST(BuiltInDrafters, TheTargetItselfIsAcceptedWhole) {
   for (const char* controller : {"cost-model", "batch-size"}) {
-    EngineOptions options = PairOptions();
-    options.draft_model.clear();
+    EngineOptions options = TargetOptions();
     options.speculative.controller = controller;
     if (controller == std::string("batch-size"))
       options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
-    auto target = OpenDrafter(Pair().target, {.threads = 1});
-    ASSERT_TRUE(target);
-    options.drafter = *target;
+    options.drafter = Checked(OpenDrafter(Pair().target, {.threads = 1}));
     const auto engine = OpenEngine(options);
     std::int64_t drafted = 0;
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
@@ -459,39 +426,27 @@ TEST(BuiltInDrafters, MayLieInsideADrafterOfTheProgram) {
   EXPECT_GT(outer->calls, 5);
 }
 
-std::string ErrorOf(const Result<std::shared_ptr<ModelDrafter>>& drafter) {
-  return drafter ? "" : drafter.error().message;
-}
-
 TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
   const std::string folder = fixtures::TemporaryFolder();
-  EXPECT_NE(ErrorOf(OpenDrafter(folder + "/absent.gguf")).find(folder + "/absent.gguf"),
-            std::string::npos);
+  EXPECT_TRUE(Refused(OpenDrafter(folder + "/absent.gguf"), folder + "/absent.gguf"));
   const std::string head = fixtures::WriteTinyHead(folder, {.target = {.seed = 51}, .eagle = true});
-  EXPECT_EQ(ErrorOf(OpenDrafter(head)),
+  EXPECT_EQ(WhyNot(OpenDrafter(head)),
             head +
                 ": this is an EAGLE-3 head, which drafts from a target's hidden states; give it "
                 "to an engine as its draft model");
-  EXPECT_NE(ErrorOf(OpenDrafter(Pair().draft, {.context_size = -1})).find("context size: -1"),
-            std::string::npos);
-  EXPECT_NE(ErrorOf(OpenDrafter(Pair().draft, {.draft_window = -1})).find("draft_window: -1"),
-            std::string::npos);
+  EXPECT_TRUE(Refused(OpenDrafter(Pair().draft, {.context_size = -1}), "context size: -1"));
+  EXPECT_TRUE(Refused(OpenDrafter(Pair().draft, {.draft_window = -1}), "draft_window: -1"));
   EXPECT_FALSE(MakeNgramDrafter({.ngram_max = 2, .ngram_min = 3}));
   EXPECT_FALSE(MakeSuffixDrafter({.max_sequences = 0}));
 
-  EngineOptions options = PairOptions(2);
-  options.draft_model.clear();
+  EngineOptions options = TargetOptions(2);
   options.drafter = OpenedDrafter();
-  auto engine = Engine::Open(options);
-  ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().message,
+  EXPECT_EQ(WhyNot(Engine::Open(options)),
             "drafter 'draft-file': it drafts for 1 text(s) at a time, and the engine runs 2; make "
             "it for as many");
   options.max_sequences = 1;
   options.drafter = *OpenDrafter(fixtures::WriteTinyModel(folder, {.seed = 4, .vocab = 330}), {});
-  engine = Engine::Open(options);
-  ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().code, ErrorCode::kMismatch);
+  EXPECT_TRUE(Refused(Engine::Open(options), "", ErrorCode::kMismatch));
 
   const auto session = SessionOf(OpenedDrafter());
   EXPECT_FALSE(session->Propose(4));

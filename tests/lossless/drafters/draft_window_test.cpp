@@ -2,13 +2,11 @@
 // Drafters that see a window of the text: no text depends on it.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {
@@ -58,17 +56,7 @@ EngineOptions OptionsOf(const WindowedDraft& draft, int window) {
 
 // Prompts that are longer than the windows.
 std::vector<Request> LongRequests() {
-  std::vector<Request> requests(4);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    Request& r = requests[i];
-    r.prompt_tokens = TokensOf(100 + 9 * static_cast<int>(i), static_cast<unsigned>(i));
-    r.max_new_tokens = 24;
-    r.ignore_eos = true;
-    r.logprobs = 4;
-    r.sampling.temperature = i % 2 == 0 ? 0.0f : 0.9f;
-    r.seed = 70 + i;
-  }
-  return requests;
+  return ColdAndWarm(4, 100, 9);
 }
 
 // Every drafter, window, draft length and type of the cache, alone and in batches, at temperature 0 and above.
@@ -88,16 +76,14 @@ TEST(DraftWindow, NoTextDependsOnIt) {
         options.cache_type_k = options.cache_type_v = type;
         options.speculative.strategy = VerifyStrategy::kSampleMatch;
         const auto engine = OpenEngine(options);
-        ASSERT_NE(engine, nullptr);
         for (const int k : {1, 5}) {
           for (Request& r : requests) r.speculative.num_speculative_tokens = k;
           const auto drafted = *engine->GenerateBatch(requests);
-          for (std::size_t i = 0; i < plain.size(); ++i) {
-            ExpectSame(
-                drafted[i], plain[i],
-                draft.name + " window " + std::to_string(window) + " K " + std::to_string(k));
-            EXPECT_GT(drafted[i].speculation.drafted, 0) << draft.name;
-            accepted += drafted[i].speculation.accepted;
+          ExpectSame(drafted, plain,
+                     draft.name + " window " + std::to_string(window) + " K " + std::to_string(k));
+          for (const Completion& text : drafted) {
+            EXPECT_GT(text.speculation.drafted, 0) << draft.name;
+            accepted += text.speculation.accepted;
           }
         }
       }
@@ -114,9 +100,7 @@ TEST(DraftWindow, DraftsDependOnTheirOwnTextAlone) {
     auto requests = LongRequests();
     for (Request& r : requests) r.sampling.temperature = 0.9f, r.logprobs = 0;
     const auto beside = GeneratedBesideOthers(*OpenEngine(options), requests, 5);
-    const auto engine = OpenEngine(options);
-    for (std::size_t i = 0; i < requests.size(); ++i)
-      ExpectSame(Generated(*engine, requests[i]), beside[i], draft.name);
+    ExpectSame(GeneratedInTurn(*OpenEngine(options), requests), beside, draft.name);
   }
 }
 
@@ -140,13 +124,10 @@ TEST(DraftWindow, TheModelDraftsWithItsOwnWeights) {
 
 TEST(DraftWindow, SaysWhatIsWrongWithItsSettings) {
   WindowedDraft self = WindowedDrafts().back();
-  const auto why = [&self](int window) {
-    const auto engine = Engine::Open(OptionsOf(self, window));
-    return engine ? "" : engine.error().message;
-  };
+  const auto why = [&self](int window) { return WhyNot(Engine::Open(OptionsOf(self, window))); };
   EXPECT_EQ(why(20), "");
-  EXPECT_TRUE(why(0).starts_with("self_draft: own: ")) << why(0);
-  EXPECT_NE(why(-1).find("draft_window"), std::string::npos) << why(-1);
+  EXPECT_TRUE(Begins(why(0), "self_draft: own: "));
+  EXPECT_TRUE(Says(why(-1), "draft_window"));
   self.self_draft = "own,Q4_0";
   EXPECT_EQ(why(0), "");
 }

@@ -2,12 +2,10 @@
 // Engines that find their drafts beside the model: they draft, and the text does not change.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {
@@ -38,7 +36,6 @@ Completion Text(Engine& engine, bool speculates) {
 TEST(FoundDrafters, TheyDraftAndTheTextStays) {
   const FoundFiles files;
   const auto engine = Open(files.target);
-  ASSERT_TRUE(engine);
   EXPECT_EQ(engine->summary().method, "mtp");
   const auto& notices = engine->summary().notices;
   EXPECT_NE(std::find(notices.begin(), notices.end(),
@@ -55,30 +52,22 @@ TEST(FoundDrafters, TheyDraftAndTheTextStays) {
 TEST(FoundDrafters, ASecondTurnReadsOnlyWhatIsNew) {
   const FoundFiles files;
   const auto engine = Open(files.target);
-  ASSERT_TRUE(engine);
   Request request;
   for (int i = 0; i < 70; ++i) request.prompt_tokens.push_back(262 + (i * 7) % 50);
   request.max_new_tokens = 40;
   request.ignore_eos = true;
   request.sampling.temperature = 0;
-  const auto first = engine->Generate(request);
-  ASSERT_TRUE(first);
-  request.prompt_tokens.insert(request.prompt_tokens.end(), first->token_ids.begin(),
-                               first->token_ids.end());
+  request.prompt_tokens = WholeText(Generated(*engine, request));
   request.prompt_tokens.insert(request.prompt_tokens.end(), {270, 281, 265});
-  const auto second = engine->Generate(request);
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->timings.cached_prompt_tokens, 109);
-  EXPECT_GT(second->speculation.accepted, 5);
-  const auto alone = Open(files.target, "none")->Generate(request);
-  EXPECT_EQ(second->token_ids, alone->token_ids);
+  const Completion second = Generated(*engine, request);
+  EXPECT_EQ(second.timings.cached_prompt_tokens, 109);
+  EXPECT_GT(second.speculation.accepted, 5);
+  EXPECT_EQ(second.token_ids, Generated(*Open(files.target, "none"), request).token_ids);
 
   // Where other drafts would give another text, the head reads the whole prompt.
   request.sampling.temperature = 0.8F;
   request.speculative.strategy = VerifyStrategy::kResidual;
-  const auto sampled = engine->Generate(request);
-  ASSERT_TRUE(sampled);
-  EXPECT_EQ(sampled->timings.cached_prompt_tokens, 0);
+  EXPECT_EQ(Generated(*engine, request).timings.cached_prompt_tokens, 0);
 }
 
 // A head whose tensors are not what its metadata promises is noticed when it is loaded.
@@ -96,16 +85,13 @@ TEST(FoundDrafters, OneThatCannotBeLoadedIsPassedOver) {
   bytes[at + 6] = 'x';
   std::ofstream(head, std::ios::binary) << bytes;
   const auto engine = Open(target);
-  ASSERT_TRUE(engine);
   EXPECT_EQ(engine->summary().method, "standalone");
   ASSERT_EQ(engine->summary().drafters.size(), 1U);
   bool noticed = false;
   for (const std::string& notice : engine->summary().notices)
     noticed |= notice.starts_with("drafts: passed over " + head);
   EXPECT_TRUE(noticed);
-  const auto asked =
-      Engine::Open({.model = target, .speculative = {.method = "mtp"}, .threads = 1});
-  EXPECT_FALSE(asked);
+  EXPECT_FALSE(Engine::Open({.model = target, .speculative = {.method = "mtp"}, .threads = 1}));
 }
 
 }  // namespace

@@ -32,9 +32,8 @@ class OwnDrafter final : public Drafter {
   std::string name_;
 };
 
-EngineOptions TargetOptions() {
-  EngineOptions options = PairOptions();
-  options.draft_model.clear();
+EngineOptions OwnOptions() {
+  EngineOptions options = TargetOptions();
   options.speculative.num_speculative_tokens = 4;
   return options;
 }
@@ -51,13 +50,11 @@ Rule Knowing(std::vector<std::int32_t> all) {
 }
 
 TEST(OwnDrafter, LeavesTheTextAsItIs) {
-  const auto plain = OpenEngine(TargetOptions());
+  const auto plain = OpenEngine(OwnOptions());
   for (const float temperature : {0.0f, 0.8f}) {
     const auto want = Generated(*plain, Ask(40, temperature, 7, 0));
-    std::vector<std::int32_t> all = want.prompt_token_ids;
-    all.insert(all.end(), want.token_ids.begin(), want.token_ids.end());
-    EngineOptions options = TargetOptions();
-    options.drafter = std::make_shared<OwnDrafter>(Knowing(all));
+    EngineOptions options = OwnOptions();
+    options.drafter = std::make_shared<OwnDrafter>(Knowing(WholeText(want)));
     const auto engine = OpenEngine(options);
     EXPECT_EQ(engine->summary().method, "own");
     const auto got = Generated(*engine, Ask(40, temperature, 7));
@@ -109,17 +106,16 @@ TEST(OwnDrafter, IsToldOfEachSequenceApartAndServesABatch) {
   std::vector<Request> requests;
   for (int i = 0; i < 6; ++i)
     requests.push_back(Ask(12 + 5 * i, 0.8f, static_cast<unsigned>(i), i));
-  EngineOptions options = TargetOptions();
+  EngineOptions options = OwnOptions();
   const auto alone = OpenEngine(options);
   const auto books = std::make_shared<Bookkeeper>();
   options.drafter = books;
   options.max_sequences = 3;
   const auto engine = OpenEngine(options);
-  const auto completions = engine->GenerateBatch(requests);
-  ASSERT_TRUE(completions) << completions.error().message;
+  const auto completions = GeneratedTogether(*engine, requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     requests[i].speculative.method = "none";
-    EXPECT_EQ((*completions)[i].token_ids, Generated(*alone, requests[i]).token_ids) << i;
+    EXPECT_EQ(completions[i].token_ids, Generated(*alone, requests[i]).token_ids) << i;
   }
   EXPECT_TRUE(books->texts.empty());
   EXPECT_EQ(books->most, 3u);
@@ -129,7 +125,7 @@ TEST(OwnDrafter, IsToldOfEachSequenceApartAndServesABatch) {
 }
 
 TEST(OwnDrafter, ServesTheCostModelToo) {
-  EngineOptions options = TargetOptions();
+  EngineOptions options = OwnOptions();
   const auto want = Generated(*OpenEngine(options), Ask(40, 0, 0, 0)).token_ids;
   options.speculative.controller = "cost-model";
   options.drafter = std::make_shared<OwnDrafter>([](DraftProposal& p) {
@@ -139,14 +135,14 @@ TEST(OwnDrafter, ServesTheCostModelToo) {
 }
 
 TEST(OwnDrafter, WhatIsNoDraftIsDroppedAndTold) {
-  const auto want = Generated(*OpenEngine(TargetOptions()), Ask(30, 0, 0, 0)).token_ids;
+  const auto want = Generated(*OpenEngine(OwnOptions()), Ask(30, 0, 0, 0)).token_ids;
   const std::vector<Rule> rules = {[](DraftProposal& p) { p.Push(-7); },
                                    [](DraftProposal& p) { p.Push(1 << 20); },
                                    [](DraftProposal& p) { p.Draw(std::vector<float>(3, 1.0f)); },
                                    [](DraftProposal& p) { p.Draw(std::vector<float>(320, NAN)); },
                                    [](DraftProposal&) { throw std::runtime_error("no"); }};
   for (const Rule& rule : rules) {
-    EngineOptions options = TargetOptions();
+    EngineOptions options = OwnOptions();
     options.drafter = std::make_shared<OwnDrafter>(rule, true);
     const auto engine = OpenEngine(options);
     const auto got = Generated(*engine, Ask(30));
@@ -159,13 +155,11 @@ TEST(OwnDrafter, WhatIsNoDraftIsDroppedAndTold) {
 
 TEST(OwnDrafter, ItsNameIsAMethodAndMustBeFree) {
   for (const char* name : {"", "ngram", "none", "a,b", "two words"}) {
-    EngineOptions options = TargetOptions();
+    EngineOptions options = OwnOptions();
     options.drafter = std::make_shared<OwnDrafter>([](DraftProposal&) {}, false, name);
-    const auto engine = Engine::Open(options);
-    ASSERT_FALSE(engine) << name;
-    EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(Refused(Engine::Open(options), "", ErrorCode::kInvalidArgument)) << name;
   }
-  EngineOptions options = TargetOptions();
+  EngineOptions options = OwnOptions();
   options.drafter = std::make_shared<OwnDrafter>([](DraftProposal&) {}, false, "mine");
   options.speculative.method = "ngram,mine";
   EXPECT_EQ(OpenEngine(options)->summary().method, "ngram,mine");
@@ -226,7 +220,7 @@ std::shared_ptr<OwnDrafter> DrawsLikeTheTarget(double temperature, double off = 
 TEST(OwnDrafter, WithTheTargetsDistributionIsAcceptedWhole) {
   for (const char* controller : {"cost-model", "batch-size", "fixed", "by-text"})
     for (const float temperature : {1.0f, 0.6f}) {
-      EngineOptions options = TargetOptions();
+      EngineOptions options = OwnOptions();
       options.speculative.controller = controller;
       if (options.speculative.controller == "batch-size")
         options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
@@ -297,51 +291,45 @@ std::shared_ptr<OwnDrafter> FondDrafter(const std::vector<std::int64_t>& want, i
       true);
 }
 
-TEST(OwnParts, KeepTheTargetsDistributionAndABiasedVerifierDoesNot) {
-  constexpr int kSeeds = 3000;
-  const auto want = SecondTokens(*OpenEngine(TargetOptions()), 0, kSeeds);
-  const auto drafter = FondDrafter(want, kSeeds);
-  const auto chi = [&](std::shared_ptr<Verifier> verifier, const char* strategy, int& freedom) {
-    EngineOptions options = TargetOptions();
-    options.drafter = drafter;
-    options.verifier = std::move(verifier);
-    const auto engine = OpenEngine(options);
-    EXPECT_EQ(Generated(*engine, Ask(5, 1)).strategy, strategy);
-    // Other seeds than the plain run's: two samples of one distribution.
-    const double x = Difference(want, SecondTokens(*engine, kSeeds, kSeeds), freedom);
-    std::printf("  chi-square %6.2f, %d degrees of freedom  %s\n", x, freedom, strategy);
-    return x;
-  };
+constexpr int kOwnSeeds = 3000;
+
+// The distance of a text by these options, with this verifier, from plain ones. Its seeds are others, so
+// that two samples are compared.
+double DistanceFrom(const std::vector<std::int64_t>& plain, EngineOptions options,
+                    std::shared_ptr<Verifier> verifier, const char* strategy) {
+  options.verifier = std::move(verifier);
+  const auto engine = OpenEngine(options);
+  EXPECT_EQ(Generated(*engine, Ask(5, 1)).strategy, strategy);
   int freedom = 0;
-  EXPECT_LT(chi(nullptr, "residual", freedom), 35);
+  const double x = Difference(plain, SecondTokens(*engine, kOwnSeeds, kOwnSeeds), freedom);
+  std::printf("  chi-square %6.2f, %d degrees of freedom  %s\n", x, freedom, strategy);
   EXPECT_LE(freedom, 8);
   EXPECT_GE(freedom, 3);
-  EXPECT_LT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual), "mine", freedom), 35);
-  EXPECT_GT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kBiased), "mine", freedom), 70);
+  return x;
+}
+
+TEST(OwnParts, KeepTheTargetsDistributionAndABiasedVerifierDoesNot) {
+  const auto want = SecondTokens(*OpenEngine(OwnOptions()), 0, kOwnSeeds);
+  EngineOptions options = OwnOptions();
+  options.drafter = FondDrafter(want, kOwnSeeds);
+  using Kind = OwnVerifier::Kind;
+  const auto own = [](Kind kind) { return std::make_shared<OwnVerifier>(kind); };
+  EXPECT_LT(DistanceFrom(want, options, nullptr, "residual"), 35);
+  EXPECT_LT(DistanceFrom(want, options, own(Kind::kResidual), "mine"), 35);
+  EXPECT_GT(DistanceFrom(want, options, own(Kind::kBiased), "mine"), 70);
 }
 
 // So it is if sample-match is the engine's own choice; a verifier that accepts everything is the
 // negative control.
 TEST(OwnParts, UnderSampleMatchDrawnDraftsKeepTheTargetsDistribution) {
-  constexpr int kSeeds = 3000;
-  const auto want = SecondTokens(*OpenEngine(TargetOptions()), 0, kSeeds);
-  EngineOptions options = TargetOptions();
+  const auto want = SecondTokens(*OpenEngine(OwnOptions()), 0, kOwnSeeds);
+  EngineOptions options = OwnOptions();
   options.speculative.controller = "batch-size";
   options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
-  options.drafter = FondDrafter(want, kSeeds);
-  int freedom = 0;
-  const auto chi = [&](std::shared_ptr<Verifier> verifier, const char* strategy) {
-    options.verifier = std::move(verifier);
-    const auto engine = OpenEngine(options);
-    EXPECT_EQ(Generated(*engine, Ask(5, 1)).strategy, strategy);
-    const double x = Difference(want, SecondTokens(*engine, kSeeds, kSeeds), freedom);
-    std::printf("  chi-square %6.2f, %d degrees of freedom  %s\n", x, freedom, strategy);
-    return x;
-  };
-  EXPECT_LT(chi(nullptr, "sample-match"), 35);
-  EXPECT_LE(freedom, 8);
-  EXPECT_GE(freedom, 3);
-  EXPECT_GT(chi(std::make_shared<OwnVerifier>(OwnVerifier::Kind::kAll), "mine"), 70);
+  options.drafter = FondDrafter(want, kOwnSeeds);
+  EXPECT_LT(DistanceFrom(want, options, nullptr, "sample-match"), 35);
+  const auto all = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kAll);
+  EXPECT_GT(DistanceFrom(want, options, all, "mine"), 70);
 }
 
 TEST(OwnVerifier, VerifiesInPlaceOfAStrategyAndSaysWhatItIs) {
@@ -369,7 +357,7 @@ TEST(OwnVerifier, VerifiesInPlaceOfAStrategyAndSaysWhatItIs) {
 
   options.speculative.strategy = VerifyStrategy::kBlock;
   EXPECT_FALSE(Engine::Open(options));
-  options = TargetOptions();
+  options = OwnOptions();
   options.speculative.method = "ngram";  // reports no distributions
   options.verifier = std::make_shared<OwnVerifier>(OwnVerifier::Kind::kResidual);
   EXPECT_FALSE(Engine::Open(options));

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "foretoken/speculative_config.h"
-#include "foretoken/verifier.h"
 #include "lossless/parts_testing.h"
 
 namespace foretoken {
@@ -20,7 +19,7 @@ struct Files {
 const Files& Made() {
   static const Files files = [] {
     const std::string folder = fixtures::TemporaryFolder();
-    fixtures::TinyModelOptions options{.seed = 51, .context_length = 96};
+    fixtures::TinyModelOptions options = kPairTarget;
     Files made;
     made.target = fixtures::WriteTinyModel(folder, options);
     made.eagle = fixtures::WriteTinyHead(
@@ -53,6 +52,14 @@ EngineOptions All(int max_sequences = 1) {
   return options;
 }
 
+// Notes whose drafts there are.
+Completion GeneratedBy(Engine& engine, const Request& request, std::set<std::string>& drafters) {
+  return Checked(engine.Generate(request, [&](const RoundEvent& round) {
+    if (!round.drafter.empty()) drafters.emplace(round.drafter);
+    return true;
+  }));
+}
+
 TEST(Portfolio, NamesTellFilesOfOneMethodApart) {
   const auto engine = OpenEngine(All());
   const EngineSummary& summary = engine->summary();
@@ -74,11 +81,7 @@ TEST(Portfolio, NamesTellFilesOfOneMethodApart) {
   request.speculative.method = "standalone:near";
   EXPECT_GT(Generated(*one, request).speculation.drafted, 0);
   request.speculative.method = "standalone:far";
-  const auto refused = one->Generate(request);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("'standalone:far' is not one of this engine's"),
-            std::string::npos)
-      << refused.error().message;
+  EXPECT_TRUE(Refused(one->Generate(request), "'standalone:far' is not one of this engine's"));
 }
 
 TEST(Portfolio, FilesOfOneNameGetNumbers) {
@@ -104,16 +107,12 @@ TEST(Portfolio, EachDraftsAsItDoesAlone) {
         const auto want = Generated(*alone, request);
         request.speculative.method = name;
         std::set<std::string> drafters;
-        const auto got = together->Generate(request, [&](const RoundEvent& round) {
-          if (!round.drafter.empty()) drafters.emplace(round.drafter);
-          return true;
-        });
-        ASSERT_TRUE(got) << got.error().message;
-        EXPECT_EQ(got->token_ids, want.token_ids) << name;
-        EXPECT_EQ(got->speculation.drafted, want.speculation.drafted) << name;
-        EXPECT_EQ(got->speculation.accepted, want.speculation.accepted) << name;
-        EXPECT_EQ(got->speculation.draft_forwards, want.speculation.draft_forwards) << name;
-        EXPECT_GT(got->speculation.drafted, 20) << name;
+        const Completion got = GeneratedBy(*together, request, drafters);
+        EXPECT_EQ(got.token_ids, want.token_ids) << name;
+        EXPECT_EQ(got.speculation.drafted, want.speculation.drafted) << name;
+        EXPECT_EQ(got.speculation.accepted, want.speculation.accepted) << name;
+        EXPECT_EQ(got.speculation.draft_forwards, want.speculation.draft_forwards) << name;
+        EXPECT_GT(got.speculation.drafted, 20) << name;
         EXPECT_EQ(drafters, std::set<std::string>{name});
       }
   }
@@ -139,16 +138,9 @@ TEST(Portfolio, LeavesTheTextAsItIs) {
         request.logprobs = 3;
         requests.push_back(request);
       }
-      const auto got = engine->GenerateBatch(requests);
-      ASSERT_TRUE(got) << got.error().message;
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        requests[i].speculative.method = "none";
-        const auto want = Generated(*plain, requests[i]);
-        EXPECT_EQ((*got)[i].token_ids, want.token_ids) << controller << i;
-        ASSERT_EQ((*got)[i].logprobs.size(), want.logprobs.size());
-        for (std::size_t t = 0; t < want.logprobs.size(); ++t)
-          ASSERT_EQ((*got)[i].logprobs[t].logprob, want.logprobs[t].logprob) << i << ", " << t;
-      }
+      const auto got = GeneratedTogether(*engine, requests);
+      for (Request& request : requests) request.speculative.method = "none";
+      ExpectSame(got, GeneratedInTurn(*plain, requests), controller);
     }
 }
 
@@ -160,11 +152,7 @@ TEST(Portfolio, UnderFixedLengthsTheFirstFileDrafts) {
     if (!near_first) std::swap(files[0], files[1]);
     const auto engine = OpenEngine(With(files));
     std::set<std::string> drafters;
-    const auto got = engine->Generate(Ask(60, 0.8f, 3), [&](const RoundEvent& round) {
-      if (!round.drafter.empty()) drafters.emplace(round.drafter);
-      return true;
-    });
-    ASSERT_TRUE(got);
+    GeneratedBy(*engine, Ask(60, 0.8f, 3), drafters);
     EXPECT_EQ(drafters, std::set<std::string>{near_first ? "standalone:near" : "standalone:far"});
   }
 }
@@ -192,11 +180,6 @@ TEST(Portfolio, KeepsTheTargetsDistribution) {
   EXPECT_GT(chi(VerifyStrategy::kAuto, "standalone:far", std::make_shared<AcceptsAll>()), 70);
 }
 
-std::string OpenError(EngineOptions options) {
-  const auto engine = Engine::Open(std::move(options));
-  return engine ? "" : engine.error().message;
-}
-
 TEST(Portfolio, ErrorsNameTheFile) {
   const std::string folder = fixtures::TemporaryFolder();
   const std::string broken = folder + "/broken.gguf", absent = folder + "/absent.gguf";
@@ -204,25 +187,26 @@ TEST(Portfolio, ErrorsNameTheFile) {
   const std::string other =
       fixtures::WriteTinyHead(folder, {.target = {.seed = 51, .dim = 96, .n_heads = 6}});
   for (const std::string& wrong : {broken, absent, other}) {
-    const std::string error = OpenError(With({Made().near, wrong}));
-    EXPECT_NE(error.find(wrong), std::string::npos) << error;
+    const std::string error = WhyNot(Engine::Open(With({Made().near, wrong})));
+    EXPECT_TRUE(Says(error, wrong));
     EXPECT_EQ(error.find(Made().near), std::string::npos) << error;
   }
   EngineOptions options = With({Made().near, Made().far, Made().near});
-  EXPECT_EQ(OpenError(options), "draft models: " + Made().near + " is given twice; leave one out");
+  EXPECT_EQ(WhyNot(Engine::Open(options)),
+            "draft models: " + Made().near + " is given twice; leave one out");
   options = With({Made().near, Made().eagle});
   options.speculative.method = "standalone";
-  EXPECT_EQ(OpenError(options),
+  EXPECT_EQ(WhyNot(Engine::Open(options)),
             Made().eagle +
                 ": this is an EAGLE-3 head, and 'standalone' was asked for; give "
                 "another file, or leave SpeculativeOptions::method out");
   options = With({Made().eagle});
   options.speculative.method = "standalone,eagle";
-  EXPECT_EQ(OpenError(options),
+  EXPECT_EQ(WhyNot(Engine::Open(options)),
             "speculative_method: 'standalone,eagle' needs a draft model; name one with "
             "EngineOptions::draft_model, or use ngram");
   options.speculative.method = "eagle,mtp";  // and the target's file has none
-  EXPECT_NE(OpenError(options).find("the model has no MTP head"), std::string::npos);
+  EXPECT_TRUE(Says(WhyNot(Engine::Open(options)), "the model has no MTP head"));
 }
 
 TEST(Portfolio, SettingsFilesListTheFiles) {

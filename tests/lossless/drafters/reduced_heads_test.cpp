@@ -6,54 +6,37 @@
 
 #include <algorithm>
 
-#include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
+#include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
 
-struct Case {
-  std::string name, method;
-  fixtures::TinyModelOptions target;
-  fixtures::TinyHeadOptions head = {};
-};
-std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.name;
-}
-
-Case Of(const std::string& name, const std::string& method, fixtures::TinyModelOptions target,
-        fixtures::TinyHeadOptions head) {
-  target.context_length = 512;
-  head.target = target;
-  return {name, method, target, head};
-}
-
-std::vector<Case> Cases() {
-  fixtures::TinyModelOptions hybrid = {.arch = "qwen35", .seed = 83, .n_layers = 4, .head_dim = 32};
+std::vector<TargetAndHead> Cases() {
+  const auto recurrent =
+      fixtures::TinyOptions("qwen35 seed=83 n_layers=4 head_dim=32 rope_dimensions=8");
+  fixtures::TinyModelOptions hybrid = recurrent;
   hybrid.n_next = 1;
-  hybrid.rope_dimensions = 8;
-  fixtures::TinyModelOptions recurrent = hybrid;
-  recurrent.n_next = 0;
-  return {Of("mtp", "mtp", {.seed = 81}, {}),
-          Of("mtp_in_the_target", "mtp", hybrid, {}),
-          Of("eagle", "eagle", {.seed = 82, .weight_type = tensor::DType::kQ8_0}, {.eagle = true}),
-          Of("eagle_own_output", "eagle", {.seed = 84},
+  return {
+      HeadOf("mtp", "mtp", {.seed = 81}, {}),
+      HeadOf("mtp_in_the_target", "mtp", hybrid, {}),
+      HeadOf("eagle", "eagle", {.seed = 82, .weight_type = tensor::DType::kQ8_0}, {.eagle = true}),
+      HeadOf("eagle_own_output", "eagle", {.seed = 84},
              {.eagle = true, .own_output = true, .own_embedding = true}),
-          Of("dflash", "dflash", {.seed = 85}, {.block = true}),
-          Of("assistant", "mtp", {.arch = "gemma4", .seed = 86, .n_layers = 3, .window = 12},
+      HeadOf("dflash", "dflash", {.seed = 85}, {.block = true}),
+      HeadOf("assistant", "mtp", {.arch = "gemma4", .seed = 86, .n_layers = 3, .window = 12},
              {.assistant = true, .n_blocks = 2, .dim = 32}),
-          Of("self", "self", {.seed = 88}, {}),
-          Of("self_tied", "self", {.seed = 89, .tied = true}, {}),
-          Of("self_recurrent", "self", recurrent, {})};
+      HeadOf("self", "self", {.seed = 88}, {}),
+      HeadOf("self_tied", "self", {.seed = 89, .tied = true}, {}),
+      HeadOf("self_recurrent", "self", recurrent, {})};
 }
 
-class ReducedHeads : public testing::TestWithParam<Case> {
+class ReducedHeads : public testing::TestWithParam<TargetAndHead> {
  protected:
   // n: draft_vocabulary.
-  Result<std::unique_ptr<Engine>> Open(std::optional<int> n,
-                                       const std::string& controller = "fixed", int sequences = 1) {
+  std::unique_ptr<Engine> Open(std::optional<int> n, const std::string& controller = "fixed",
+                               int sequences = 1) {
     static const std::string folder = fixtures::TemporaryFolder();
-    const Case& c = GetParam();
+    const TargetAndHead& c = GetParam();
     EngineOptions options{.model = fixtures::WriteTinyModel(folder, c.target),
                           .speculative = {.method = c.method,
                                           .num_speculative_tokens = 5,
@@ -63,7 +46,7 @@ class ReducedHeads : public testing::TestWithParam<Case> {
                           .threads = 1};
     if (c.target.n_next == 0 && c.method != "self")
       options.draft_model = fixtures::WriteTinyHead(folder, c.head);
-    return Engine::Open(std::move(options));
+    return OpenEngine(std::move(options));
   }
 
   static Request RequestOf(float temperature, const std::string& method = "", int number = 0) {
@@ -80,64 +63,54 @@ class ReducedHeads : public testing::TestWithParam<Case> {
 };
 
 TEST_P(ReducedHeads, KeepTheTextOfPlainDecoding) {
-  auto engine = Open(60);
-  ASSERT_TRUE(engine) << engine.error().message;
+  const auto engine = Open(60);
   for (const float temperature : {0.0F, 0.8F}) {
-    const auto plain = (*engine)->Generate(RequestOf(temperature, "none"));
-    ASSERT_TRUE(plain) << plain.error().message;
+    const Completion plain = Generated(*engine, RequestOf(temperature, "none"));
     for (const std::string output : {"subset", "whole"}) {
-      const auto drafted =
-          (*engine)->Generate(RequestOf(temperature, GetParam().method + ":" + output));
-      ASSERT_TRUE(drafted) << drafted.error().message;
-      EXPECT_EQ(drafted->token_ids, plain->token_ids) << output << ", " << temperature;
-      EXPECT_GT(drafted->speculation.drafted, 0) << output;
+      const Completion drafted =
+          Generated(*engine, RequestOf(temperature, GetParam().method + ":" + output));
+      EXPECT_EQ(drafted.token_ids, plain.token_ids) << output << ", " << temperature;
+      EXPECT_GT(drafted.speculation.drafted, 0) << output;
     }
   }
 }
 
 // The whole output beside a reduced one drafts as the only output of a head.
 TEST_P(ReducedHeads, LeaveTheWholeOutputAsItIs) {
-  auto both = Open(60), alone = Open(0);
-  ASSERT_TRUE(both && alone);
+  const auto both = Open(60), alone = Open(0);
   for (const float temperature : {0.0F, 0.8F}) {
-    const auto a = (*both)->Generate(RequestOf(temperature, GetParam().method + ":whole")),
-               b = (*alone)->Generate(RequestOf(temperature, GetParam().method));
-    ASSERT_TRUE(a && b);
-    EXPECT_EQ(a->speculation.drafted, b->speculation.drafted);
-    EXPECT_EQ(a->speculation.accepted, b->speculation.accepted);
+    const Completion a = Generated(*both, RequestOf(temperature, GetParam().method + ":whole")),
+                     b = Generated(*alone, RequestOf(temperature, GetParam().method));
+    EXPECT_EQ(a.speculation.drafted, b.speculation.drafted);
+    EXPECT_EQ(a.speculation.accepted, b.speculation.accepted);
   }
 }
 
 TEST_P(ReducedHeads, DraftNearlyAsTheWholeOutputWithAllTokensButOne) {
-  auto engine = Open(319);
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto subset = (*engine)->Generate(RequestOf(0, GetParam().method + ":subset")),
-             whole = (*engine)->Generate(RequestOf(0, GetParam().method + ":whole"));
-  ASSERT_TRUE(subset && whole);
-  EXPECT_EQ(subset->token_ids, whole->token_ids);
-  const auto missing = std::count(whole->token_ids.begin(), whole->token_ids.end(), 319);
-  EXPECT_NEAR(static_cast<double>(subset->speculation.accepted),
-              static_cast<double>(whole->speculation.accepted),
+  const auto engine = Open(319);
+  const Completion subset = Generated(*engine, RequestOf(0, GetParam().method + ":subset")),
+                   whole = Generated(*engine, RequestOf(0, GetParam().method + ":whole"));
+  EXPECT_EQ(subset.token_ids, whole.token_ids);
+  const auto missing = std::count(whole.token_ids.begin(), whole.token_ids.end(), 319);
+  EXPECT_NEAR(static_cast<double>(subset.speculation.accepted),
+              static_cast<double>(whole.speculation.accepted),
               2 + 5 * static_cast<double>(missing));
 }
 
 // With 60 of 320 tokens a column of the reduced output is not the token of its number. Drafts that took it for
 // one would hardly ever be accepted.
 TEST_P(ReducedHeads, DraftTheTokensOfTheirRows) {
-  auto engine = Open(60);
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto subset = (*engine)->Generate(RequestOf(0, GetParam().method + ":subset")),
-             whole = (*engine)->Generate(RequestOf(0, GetParam().method + ":whole"));
-  ASSERT_TRUE(subset && whole);
-  if (whole->speculation.accepted < 30) GTEST_SKIP() << "this head is hardly ever right";
-  EXPECT_GE(5 * subset->speculation.accepted, whole->speculation.accepted);
+  const auto engine = Open(60);
+  const Completion subset = Generated(*engine, RequestOf(0, GetParam().method + ":subset")),
+                   whole = Generated(*engine, RequestOf(0, GetParam().method + ":whole"));
+  if (whole.speculation.accepted < 30) GTEST_SKIP() << "this head is hardly ever right";
+  EXPECT_GE(5 * subset.speculation.accepted, whole.speculation.accepted);
 }
 
 // The controller may change the output from round to round, with several texts at once.
 TEST_P(ReducedHeads, MayBeChosenByTheController) {
-  auto engine = Open(60, "cost-model", 3);
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto& methods = (*engine)->summary().methods;
+  const auto engine = Open(60, "cost-model", 3);
+  const auto& methods = engine->summary().methods;
   EXPECT_NE(std::find(methods.begin(), methods.end(), GetParam().method + ":subset"),
             methods.end());
   for (const float temperature : {0.0F, 0.8F}) {
@@ -146,17 +119,14 @@ TEST_P(ReducedHeads, MayBeChosenByTheController) {
       plain.push_back(RequestOf(temperature, "none", i));
       drafted.push_back(RequestOf(temperature, i == 1 ? GetParam().method + ":whole" : "", i));
     }
-    const auto wanted = (*engine)->GenerateBatch(plain), got = (*engine)->GenerateBatch(drafted);
-    ASSERT_TRUE(wanted && got);
-    for (std::size_t i = 0; i < plain.size(); ++i)
-      EXPECT_EQ((*got)[i].token_ids, (*wanted)[i].token_ids) << i << ", " << temperature;
+    ExpectSame(GeneratedTogether(*engine, drafted), GeneratedTogether(*engine, plain),
+               fmt::format("{}", temperature));
   }
 }
 
 TEST_P(ReducedHeads, AreOffWhereTheVocabularyIsSmall) {
-  auto engine = Open(std::nullopt);
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto& methods = (*engine)->summary().methods;
+  const auto engine = Open(std::nullopt);
+  const auto& methods = engine->summary().methods;
   EXPECT_EQ(std::find(methods.begin(), methods.end(), GetParam().method + ":subset"),
             methods.end());
 }
@@ -172,10 +142,9 @@ TEST(ReducedHead, OfTokensOfItsOwnIsRefusedInANotice) {
                             folder, {.target = target, .eagle = true, .draft_vocabulary = 100}),
                         .speculative = {.draft_vocabulary = 60},
                         .threads = 1};
-  auto engine = Engine::Open(options);
-  ASSERT_TRUE(engine) << engine.error().message;
+  auto engine = OpenEngine(options);
   bool noticed = false;
-  for (const std::string& notice : (*engine)->summary().notices)
+  for (const std::string& notice : engine->summary().notices)
     noticed |= notice.find("this head's output cannot be reduced") != std::string::npos;
   EXPECT_TRUE(noticed);
 }
@@ -189,14 +158,12 @@ TEST(ReducedHead, IsThereWithoutAFlagWhereTheVocabularyIsLarge) {
                         .draft_model = fixtures::WriteTinyHead(folder, {.target = target}),
                         .context_size = 128,
                         .threads = 1};
-  auto engine = Engine::Open(options);
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto& methods = (*engine)->summary().methods;
+  auto engine = OpenEngine(options);
+  const auto& methods = engine->summary().methods;
   EXPECT_NE(std::find(methods.begin(), methods.end(), "mtp:subset"), methods.end());
   options.speculative.draft_vocabulary = 0;
-  engine = Engine::Open(options);
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto& without = (*engine)->summary().methods;
+  engine = OpenEngine(options);
+  const auto& without = engine->summary().methods;
   EXPECT_EQ(std::find(without.begin(), without.end(), "mtp:subset"), without.end());
 }
 

@@ -5,20 +5,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <regex>
 #include <sstream>
-#include <string>
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
+#include "lossless/bundled_testing.h"
 
 namespace foretoken {
 namespace {
-
-const std::string kSelfModel = std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-9m-q8_0.gguf";
 
 EngineOptions SelfOptions(const std::string& model, const std::string& types = "Q4_0") {
   return {.model = model,
@@ -29,21 +25,32 @@ EngineOptions SelfOptions(const std::string& model, const std::string& types = "
           .threads = 1};
 }
 
+Request OnceUponATime() {
+  Request request;
+  request.prompt = "once upon a time there was";
+  request.max_new_tokens = 60;
+  request.ignore_eos = true;
+  return request;
+}
+
+std::string TextOf(const std::string& path) {
+  std::ostringstream all;
+  all << std::ifstream(path).rdbuf();
+  return all.str();
+}
+
 std::string WhyNotOpened(const EngineOptions& options) {
-  const auto engine = Engine::Open(options);
-  return engine ? "" : engine.error().message;
+  return WhyNot(Engine::Open(options));
 }
 
 TEST(SelfDraft, ReadsNoPromptAndRunsOnePassForEachDraft) {
-  if (!std::filesystem::exists(kSelfModel)) GTEST_SKIP() << "no bundled models";
-  const auto engine = *Engine::Open(SelfOptions(kSelfModel));
+  if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+  const auto engine = OpenEngine(SelfOptions(Bundled("9m-q8_0")));
   Request request;
   request.prompt = "Once upon a time, there was a little girl named Lily. She had a";
   request.max_new_tokens = 120;
   request.sampling.temperature = 0;
-  const auto completion = engine->Generate(request);
-  ASSERT_TRUE(completion) << completion.error().message;
-  const SpeculationStats& s = completion->speculation;
+  const SpeculationStats s = Generated(*engine, request).speculation;
   EXPECT_EQ(s.draft_forwards, s.drafted);
   EXPECT_EQ(s.draft_prompt_ms, 0);
   EXPECT_GT(s.accepted, s.drafted * 3 / 4);
@@ -64,10 +71,7 @@ void ExpectALateCopyChangesNoText(std::optional<int> reduced) {
   EngineOptions options = SelfOptions(model);
   options.repack_cache = "off";
   options.speculative.method = "none";
-  Request request;
-  request.prompt = "once upon a time there was";
-  request.max_new_tokens = 60;
-  request.ignore_eos = true;
+  Request request = OnceUponATime();
   request.seed = 4;
   request.logprobs = 3;
   const auto plain = *(*Engine::Open(options))->Generate(request);
@@ -129,18 +133,13 @@ TEST(SelfDraft, ChoosesItsTypesByWhatWasMeasured) {
   EngineOptions options = SelfOptions(model, "");
   options.repack_cache = folder + "/kept";
   const auto types = [&] { return (*Engine::Open(options))->summary().drafters[0].model.type; };
-  const auto text = [&file] {
-    std::ostringstream all;
-    all << std::ifstream(file).rdbuf();
-    return all.str();
-  };
   EXPECT_EQ(types(), "Q2_K");
-  const std::string measured = text();
+  const std::string measured = TextOf(file);
   EXPECT_TRUE(std::regex_search(
       measured, std::regex(R"("types":"Q2_K","agreed":\d+,"positions":\d+,"cost":\d)")))
       << measured;
   EXPECT_EQ(types(), "Q2_K");
-  EXPECT_EQ(text(), measured);  // it is measured once
+  EXPECT_EQ(TextOf(file), measured);  // it is measured once
   std::ofstream(file, std::ios::trunc) << WithOtherFigures(measured);
   EXPECT_EQ(types(), "Q3_K");
   options.speculative.self_draft = "Q4_K";
@@ -171,10 +170,7 @@ TEST(SelfDraft, KeepsWhatRoundsHaveShownOfALateCopy) {
   EngineOptions options = SelfOptions(model);
   options.repack_cache = folder + "/kept";
   options.speculative.method.clear();
-  Request request;
-  request.prompt = "once upon a time there was";
-  request.max_new_tokens = 60;
-  request.ignore_eos = true;
+  Request request = OnceUponATime();
   auto engine = *Engine::Open(options);
   const auto run = [&](float temperature) {
     request.sampling.temperature = temperature;
@@ -196,12 +192,10 @@ TEST(SelfDraft, KeepsWhatRoundsHaveShownOfALateCopy) {
   std::int64_t rounds = 0;
   while (rounds <= 96) rounds += run(0);
   engine.reset();
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  EXPECT_TRUE(std::regex_search(
-      text.str(),
-      std::regex(R"("types":"Q4_0","agreed":\d+,"positions":)" + std::to_string(rounds) + ",")))
-      << text.str();
+  const std::string text = TextOf(file);
+  EXPECT_TRUE(std::regex_search(text, std::regex(R"("types":"Q4_0","agreed":\d+,"positions":)" +
+                                                 std::to_string(rounds) + ",")))
+      << text;
 }
 
 // Plain texts for every type of the cache, at every length, alone and in batches, at temperature 0 and above.
@@ -220,16 +214,7 @@ TEST(SelfDraft, NoTextDependsOnTheCacheTypeOrTheLength) {
                             .threads = 1,
                             .cache_type_k = type,
                             .cache_type_v = type};
-      std::vector<Request> requests(6);
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        Request& r = requests[i];
-        r.prompt_tokens = TokensOf(9 + static_cast<int>(i), static_cast<unsigned>(i));
-        r.max_new_tokens = 24;
-        r.ignore_eos = true;
-        r.logprobs = 4;
-        r.sampling.temperature = i % 2 == 0 ? 0.0f : 0.9f;
-        r.seed = 70 + i;
-      }
+      auto requests = ColdAndWarm(6, 9, 1);
       const auto plain = *OpenEngine(options)->GenerateBatch(requests);
       options.speculative.method = "self";
       options.speculative.self_draft = "Q3_K,head=Q4_K,attention=Q4_0,experts=Q5_0,ends=Q4_1";
@@ -238,10 +223,8 @@ TEST(SelfDraft, NoTextDependsOnTheCacheTypeOrTheLength) {
       for (const int k : {1, 5, 16}) {
         for (Request& r : requests) r.speculative.num_speculative_tokens = k;
         const auto drafted = *engine->GenerateBatch(requests);
-        for (std::size_t i = 0; i < plain.size(); ++i) {
-          ExpectSame(drafted[i], plain[i], std::string(arch) + " K " + std::to_string(k));
-          accepted += drafted[i].speculation.accepted;
-        }
+        ExpectSame(drafted, plain, std::string(arch) + " K " + std::to_string(k));
+        for (const Completion& text : drafted) accepted += text.speculation.accepted;
       }
     }
   }
@@ -256,12 +239,11 @@ TEST(SelfDraft, SaysWhatIsWrongWithItsSettings) {
     EXPECT_TRUE(WhyNotOpened(SelfOptions(model, types)).starts_with("self_draft: '")) << types;
   EXPECT_TRUE(WhyNotOpened(SelfOptions(model, "Q4_0,experts=Q9"))
                   .starts_with("self_draft: experts: 'Q9' is no number type"));
-  EXPECT_NE(WhyNotOpened(SelfOptions(model, "Q4_0,Q4_0,Q4_0")).find("are 3 types"),
-            std::string::npos);
-  EXPECT_NE(WhyNotOpened(SelfOptions(model, "off")).find("drop one of them"), std::string::npos);
+  EXPECT_TRUE(Says(WhyNotOpened(SelfOptions(model, "Q4_0,Q4_0,Q4_0")), "are 3 types"));
+  EXPECT_TRUE(Says(WhyNotOpened(SelfOptions(model, "off")), "drop one of them"));
   EngineOptions uncached = SelfOptions(model);
   uncached.kv_cache = false;
-  EXPECT_NE(WhyNotOpened(uncached).find("leave the cache on"), std::string::npos);
+  EXPECT_TRUE(Says(WhyNotOpened(uncached), "leave the cache on"));
 }
 
 }  // namespace

@@ -10,12 +10,6 @@
 namespace foretoken {
 namespace {
 
-std::unique_ptr<SpeculativeDecoder> DecoderOf(EngineOptions options) {
-  auto decoder = SpeculativeDecoder::Create(std::move(options));
-  EXPECT_TRUE(decoder) << decoder.error().message;
-  return decoder ? std::move(*decoder) : nullptr;
-}
-
 void ExpectSameSteps(const Completion& got, const Completion& want) {
   EXPECT_EQ(got.token_ids, want.token_ids);
   EXPECT_EQ(got.text, want.text);
@@ -26,7 +20,7 @@ void ExpectSameSteps(const Completion& got, const Completion& want) {
 
 TEST(SpeculativeDecoder, RoundByRoundItGivesTheEnginesText) {
   const auto engine = OpenEngine(PairOptions());
-  const auto decoder = DecoderOf(PairOptions());
+  const auto decoder = MakeDecoder(PairOptions());
   for (const float temperature : {0.0f, 0.9f})
     for (const int k : {0, 1, 5}) {
       const Request request = Ask(40, temperature, 3, k);
@@ -37,12 +31,11 @@ TEST(SpeculativeDecoder, RoundByRoundItGivesTheEnginesText) {
       std::vector<std::int32_t> tokens(round->tokens.begin(), round->tokens.end());
       std::string text = round->text;
       while (!decoder->done()) {
-        const auto drafts = decoder->Draft();
-        ASSERT_TRUE(drafts);
-        const std::vector<std::int32_t> drafted(drafts->tokens.begin(), drafts->tokens.end());
+        const auto drafts = Checked(decoder->Draft());
+        const std::vector<std::int32_t> drafted(drafts.tokens.begin(), drafts.tokens.end());
         EXPECT_LE(static_cast<int>(drafted.size()), k);
-        EXPECT_EQ(drafts->probabilities.size(), temperature > 0 ? drafted.size() : 0u);
-        for (const float p : drafts->probabilities) EXPECT_TRUE(p > 0 && p <= 1) << p;
+        EXPECT_EQ(drafts.probabilities.size(), temperature > 0 ? drafted.size() : 0u);
+        for (const float p : drafts.probabilities) EXPECT_TRUE(p > 0 && p <= 1) << p;
         const auto again = decoder->Draft();
         EXPECT_EQ(std::vector<std::int32_t>(again->tokens.begin(), again->tokens.end()), drafted);
         round = decoder->Verify();
@@ -59,19 +52,14 @@ TEST(SpeculativeDecoder, RoundByRoundItGivesTheEnginesText) {
       EXPECT_EQ(tokens, want.token_ids);
       EXPECT_EQ(text, want.text);
       ExpectSameSteps(decoder->completion(), want);
-      const auto generated = decoder->Generate(request);
-      ASSERT_TRUE(generated);
-      ExpectSameSteps(*generated, want);
+      ExpectSameSteps(Checked(decoder->Generate(request)), want);
     }
 }
 
 TEST(SpeculativeDecoder, DraftsOfTheCallersAreVerifiedInPlaceOfItsOwn) {
   const auto plain = Generated(*OpenEngine(PairOptions()), Ask(40, 0, 0, 0)).token_ids;
   for (const char* method : {"standalone", "none", "ngram"}) {
-    EngineOptions options = PairOptions();
-    options.speculative.method = method;
-    if (std::string(method) == "ngram") options.draft_model.clear();
-    const auto decoder = DecoderOf(options);
+    const auto decoder = MakeDecoder(OptionsOfMethod(method));
     ASSERT_TRUE(decoder->Begin(Ask(40)));
     for (int step = 0; !decoder->done(); ++step) {
       const auto at = decoder->completion().token_ids.size();
@@ -81,10 +69,9 @@ TEST(SpeculativeDecoder, DraftsOfTheCallersAreVerifiedInPlaceOfItsOwn) {
           plain.begin() + static_cast<std::ptrdiff_t>(at + std::min<std::size_t>(3, left - 1)));
       const bool spoil = step % 2 == 1 && drafts.size() == 3;
       if (spoil) drafts[1] = (drafts[1] + 1) % 300;
-      const auto round = decoder->Verify(drafts);
-      ASSERT_TRUE(round) << round.error().message;
-      EXPECT_EQ(round->drafted, static_cast<int>(drafts.size()));
-      EXPECT_EQ(round->accepted, spoil ? 1 : static_cast<int>(drafts.size()));
+      const auto round = Checked(decoder->Verify(drafts));
+      EXPECT_EQ(round.drafted, static_cast<int>(drafts.size()));
+      EXPECT_EQ(round.accepted, spoil ? 1 : static_cast<int>(drafts.size()));
     }
     EXPECT_EQ(decoder->completion().token_ids, plain) << method;
   }
@@ -92,22 +79,19 @@ TEST(SpeculativeDecoder, DraftsOfTheCallersAreVerifiedInPlaceOfItsOwn) {
 
 TEST(SpeculativeDecoder, RefusesDraftsThatCannotBeAndGoesOn) {
   const auto want = Generated(*OpenEngine(PairOptions()), Ask(10));
-  const auto decoder = DecoderOf(PairOptions());
+  const auto decoder = MakeDecoder(PairOptions());
   ASSERT_TRUE(decoder->Begin(Ask(10)));
   for (const auto& drafts : {std::vector<std::int32_t>{-1}, std::vector<std::int32_t>{100000},
                              std::vector<std::int32_t>(9, 1)}) {
-    const auto round = decoder->Verify(drafts);
-    ASSERT_FALSE(round);
-    EXPECT_EQ(round.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(Refused(decoder->Verify(drafts), "", ErrorCode::kInvalidArgument));
   }
   while (!decoder->done()) ASSERT_TRUE(decoder->Step());
   ExpectSameSteps(decoder->completion(), want);
 }
 
 TEST(SpeculativeDecoder, SaysWhatIsOutOfTurn) {
-  EngineOptions two = PairOptions(2);
-  EXPECT_FALSE(SpeculativeDecoder::Create(two));
-  const auto decoder = DecoderOf(PairOptions());
+  EXPECT_FALSE(SpeculativeDecoder::Create(PairOptions(2)));
+  const auto decoder = MakeDecoder(PairOptions());
   EXPECT_TRUE(decoder->done());
   EXPECT_FALSE(decoder->Draft());
   EXPECT_FALSE(decoder->Verify());
@@ -126,29 +110,26 @@ TEST(SpeculativeDecoder, SaysWhatIsOutOfTurn) {
 
 TEST(SpeculativeDecoder, ARequestCancelledBetweenDraftAndVerifyLeavesTheNextOneAsItIs) {
   const auto want = Generated(*OpenEngine(PairOptions()), Ask(30, 0.9f, 5));
-  const auto decoder = DecoderOf(PairOptions());
+  const auto decoder = MakeDecoder(PairOptions());
   ASSERT_TRUE(decoder->Begin(Ask(30, 0.9f, 4)));
   ASSERT_TRUE(decoder->Step());
   ASSERT_TRUE(decoder->Draft());
   decoder->Cancel();
   EXPECT_TRUE(decoder->done());
   EXPECT_FALSE(decoder->Verify());
-  const auto got = decoder->Generate(Ask(30, 0.9f, 5));
-  ASSERT_TRUE(got);
-  ExpectSameSteps(*got, want);
+  ExpectSameSteps(Checked(decoder->Generate(Ask(30, 0.9f, 5))), want);
 }
 
 TEST(SpeculativeDecoder, ARequestForNothingIsDoneAtOnce) {
-  const auto decoder = DecoderOf(PairOptions());
-  const auto round = decoder->Begin(Ask(0));
-  ASSERT_TRUE(round);
-  EXPECT_TRUE(round->tokens.empty());
-  EXPECT_TRUE(round->done);
+  const auto decoder = MakeDecoder(PairOptions());
+  const auto round = Checked(decoder->Begin(Ask(0)));
+  EXPECT_TRUE(round.tokens.empty());
+  EXPECT_TRUE(round.done);
   EXPECT_EQ(decoder->completion().finish_reason, FinishReason::kLength);
 }
 
 TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
-  const auto decoder = DecoderOf(PairOptions());
+  const auto decoder = MakeDecoder(PairOptions());
   EXPECT_EQ(decoder->statistics().total_steps, 0);
   EXPECT_FALSE(decoder->statistics().acceptance_rate);
   EXPECT_FALSE(decoder->statistics().speedup_estimate);
@@ -183,9 +164,8 @@ TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
   EXPECT_EQ(decoder->statistics().total_steps, 0);
   EXPECT_FALSE(decoder->statistics().acceptance_rate);
   int drafted = 0;
-  const auto round = decoder->Step();
-  ASSERT_TRUE(round);
-  drafted += round->drafted;
+  const auto round = Checked(decoder->Step());
+  drafted += round.drafted;
   EXPECT_EQ(decoder->statistics().total_steps, 1);
   EXPECT_EQ(decoder->statistics().total_draft_tokens, drafted);
   const SpeculationStats one = decoder->stats();
@@ -195,10 +175,10 @@ TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
 }
 
 TEST(SpeculativeDecoder, ShowsTheAdaptiveLookaheadInUse) {
-  EXPECT_EQ(DecoderOf(PairOptions())->adaptive_lookahead(), nullptr);
+  EXPECT_EQ(MakeDecoder(PairOptions())->adaptive_lookahead(), nullptr);
   EngineOptions options = PairOptions();
   options.speculative.controller = "ewma";
-  const auto decoder = DecoderOf(options);
+  const auto decoder = MakeDecoder(options);
   ASSERT_NE(decoder->adaptive_lookahead(), nullptr);
   Request request = Ask(60);
   request.speculative.num_speculative_tokens = 12;
@@ -207,13 +187,11 @@ TEST(SpeculativeDecoder, ShowsTheAdaptiveLookaheadInUse) {
   ASSERT_TRUE(reference);
   EXPECT_EQ(decoder->adaptive_lookahead()->observations(), 0);
   while (!decoder->done()) {
-    const auto drafts = decoder->Draft();
-    ASSERT_TRUE(drafts);
+    const auto drafts = Checked(decoder->Draft());
     const auto room = 60 - 1 - static_cast<int>(decoder->completion().token_ids.size());
-    EXPECT_EQ(static_cast<int>(drafts->tokens.size()), std::min(room, reference->lookahead()));
-    const auto round = decoder->Verify();
-    ASSERT_TRUE(round);
-    if (round->drafted > 0) reference->Observe(round->drafted, round->accepted);
+    EXPECT_EQ(static_cast<int>(drafts.tokens.size()), std::min(room, reference->lookahead()));
+    const auto round = Checked(decoder->Verify());
+    if (round.drafted > 0) reference->Observe(round.drafted, round.accepted);
     EXPECT_EQ(decoder->adaptive_lookahead()->lookahead(), reference->lookahead());
     EXPECT_EQ(decoder->adaptive_lookahead()->mean_accepted(), reference->mean_accepted());
   }

@@ -15,7 +15,6 @@
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "foretoken/tools/model_file.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
@@ -130,8 +129,7 @@ TEST_F(FileChanges, ASmallChangeUnderTheSameTimeIsFoundInTheBackground) {
   }
   ASSERT_FALSE(status) << "not found within two minutes";
   EXPECT_EQ(status.error().code, ErrorCode::kIo);
-  EXPECT_NE(status.error().message.find(model_ + ": its data are not those"), std::string::npos)
-      << status.error().message;
+  EXPECT_TRUE(Says(status.error().message, model_ + ": its data are not those"));
   EXPECT_FALSE(fs::exists(kept));
   EXPECT_FALSE(engine->Generate(Prompt()));
   EXPECT_EQ(Text(), Text(false)) << "the next start has the file's own text";
@@ -158,18 +156,10 @@ class FileChangesInUse : public FileChanges,
 
   // The file, and the beginning of the part that passes read.
   std::string Path() const {
-    switch (std::get<0>(GetParam())) {
-      case Which::kModel:
-        return model_;
-      case Which::kTiles:
-      case Which::kNewTiles:
-        return KeptOf(model_);
-      case Which::kDraft:
-        return draft_;
-      case Which::kDraftTiles:
-        return KeptOf(draft_);
-    }
-    return "";
+    const Which which = std::get<0>(GetParam());
+    if (which == Which::kModel) return model_;
+    if (which == Which::kDraft) return draft_;
+    return KeptOf(which == Which::kDraftTiles ? draft_ : model_);
   }
   void ChangeIt() const {
     const std::string path = Path();
@@ -195,14 +185,12 @@ TEST_P(FileChangesInUse, EndRequestsWithAnErrorAndCommitNothingOfThem) {
   });
   ASSERT_FALSE(completion) << "it ended as if nothing were wrong";
   EXPECT_EQ(completion.error().code, ErrorCode::kIo);
-  EXPECT_TRUE(completion.error().message.starts_with(Path() + ": ")) << completion.error().message;
+  EXPECT_TRUE(Begins(completion.error().message, Path() + ": "));
   ASSERT_GE(told.size(), 10u);
   ASSERT_LE(told.size(), wanted.size());
   EXPECT_TRUE(std::equal(told.begin(), told.end(), wanted.begin())) << "a token of bad pages";
   // From now on it accepts no requests.
-  const auto next = engine->Begin(Prompt());
-  ASSERT_FALSE(next);
-  EXPECT_EQ(next.error().message, completion.error().message);
+  EXPECT_EQ(WhyNot(engine->Begin(Prompt())), completion.error().message);
   EXPECT_FALSE(engine->FileStatus());
   EXPECT_FALSE(engine->Score(Tokens{1, 2, 3}));
 }
@@ -229,14 +217,13 @@ TEST_F(FileChanges, EndWaitingRequestsToo) {
   for (int i = 0; i < 3; ++i) tickets.push_back(*engine->Begin(Prompt()));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(engine->Step());
   fs::resize_file(model_, 4096);
-  while (engine->Step()) {
-  }
+  while (engine->Step()) continue;
   for (const Ticket ticket : tickets) {
     const auto completion = engine->Take(ticket);
     ASSERT_TRUE(completion);
     EXPECT_EQ(completion->finish_reason, FinishReason::kError);
     ASSERT_TRUE(completion->error);
-    EXPECT_TRUE(completion->error->message.starts_with(model_ + ": "));
+    EXPECT_TRUE(Begins(completion->error->message, model_ + ": "));
   }
   EXPECT_EQ(engine->load().running + engine->load().waiting, 0);
 }
@@ -247,9 +234,7 @@ TEST_F(FileChanges, ChangesBetweenRequestsAreNoticedByTheNextOne) {
   EXPECT_TRUE(engine->FileStatus());
   WriteInto(model_, 100, "x", false);
   EXPECT_FALSE(engine->FileStatus());
-  const auto completion = engine->Generate(Prompt());
-  ASSERT_FALSE(completion);
-  EXPECT_TRUE(completion.error().message.starts_with(model_ + ": the file was changed"));
+  EXPECT_TRUE(Begins(WhyNot(engine->Generate(Prompt())), model_ + ": the file was changed"));
 }
 
 // The right way to replace a file: the engine continues with the old one.
@@ -279,16 +264,12 @@ TEST_F(FileChanges, MessagesRepeatTheTextOfAFileInBriefAndOnOneLine) {
                        std::span(t.shape).first(static_cast<std::size_t>(t.n_dims)), t.data);
     const std::string path = folder_ + "/long.gguf";
     ASSERT_TRUE(writer.Write(path));
-    auto engine = Engine::Open({.model = path, .repack_cache = "off"});
-    Status status = engine ? Status() : Fail(engine.error());
-    if (engine) {
-      const std::vector<ChatMessage> messages = {{.role = "user", .content = "a"}};
-      const auto chat = (*engine)->FormatChat(messages, {});
-      if (!chat) status = Fail(chat.error());
-    }
-    ASSERT_FALSE(status) << key;
-    EXPECT_LT(status.error().message.size(), 500u) << key;
-    EXPECT_EQ(status.error().message.find_first_of("\n\x1b"), std::string::npos) << key;
+    const auto engine = Engine::Open({.model = path, .repack_cache = "off"});
+    const std::vector<ChatMessage> messages = {{.role = "user", .content = "a"}};
+    const std::string why = engine ? WhyNot((*engine)->FormatChat(messages, {})) : WhyNot(engine);
+    EXPECT_NE(why, "") << key;
+    EXPECT_LT(why.size(), 500u) << key;
+    EXPECT_EQ(why.find_first_of("\n\x1b"), why.npos) << key;
   }
 }
 

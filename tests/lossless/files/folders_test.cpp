@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
+#include "fixtures/engines_testing.h"
 #include "fixtures/model_folder.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "foretoken/tools/model_file.h"
 #include "foretoken/tools/quantize.h"
 #include "formats/checkpoint.h"
@@ -43,22 +42,17 @@ struct Outcome {
 };
 
 Outcome OutcomeOf(const std::string& model, const std::string& draft = "") {
-  auto engine = Engine::Open({.model = model,
-                              .draft_model = draft,
-                              .speculative = {.method = draft.empty() ? "none" : "standalone"},
-                              .threads = 2});
-  EXPECT_TRUE(engine) << engine.error().message;
+  const auto engine = OpenEngine({.model = model,
+                                  .draft_model = draft,
+                                  .speculative = {.method = draft.empty() ? "none" : "standalone"},
+                                  .threads = 2});
   if (!engine) return {};
-  Outcome outcome;
-  const auto ids = (*engine)->Tokenize("the rain and the sea: a ship, \xE2\x82\xAC 5", true, false);
-  const auto scores = (*engine)->Score(ids);
-  EXPECT_TRUE(scores) << scores.error().message;
-  for (const float score : *scores) outcome.bits.push_back(std::bit_cast<std::uint32_t>(score));
-  const auto text =
-      (*engine)->Generate({.prompt = "the rain and", .max_new_tokens = 40, .ignore_eos = true});
-  EXPECT_TRUE(text) << text.error().message;
-  outcome.tokens = text->token_ids;
-  outcome.text = text->text;
+  const auto ids = engine->Tokenize("the rain and the sea: a ship, \xE2\x82\xAC 5", true, false);
+  const Completion text =
+      Generated(*engine, {.prompt = "the rain and", .max_new_tokens = 40, .ignore_eos = true});
+  Outcome outcome{.tokens = text.token_ids, .bits = {}, .text = text.text};
+  for (const float score : Checked(engine->Score(ids)))
+    outcome.bits.push_back(std::bit_cast<std::uint32_t>(score));
   outcome.tokens.insert(outcome.tokens.end(), ids.begin(), ids.end());
   return outcome;
 }
@@ -126,9 +120,8 @@ TEST(Folders, QuantizeWritesTheGgufFileOfTheSameWeights) {
     for (const char* type : {"F32", "BF16", "Q8_0", "Q4_0"}) {
       const Pair pair = Write(network, 2);
       const std::string of_gguf = TemporaryFolder() + "/a.gguf", of_folder = of_gguf + ".b";
-      ASSERT_TRUE(QuantizeFile({.input = pair.gguf, .output = of_gguf, .type = type}));
-      const auto report = QuantizeFile({.input = pair.folder, .output = of_folder, .type = type});
-      ASSERT_TRUE(report) << report.error().message;
+      Checked(QuantizeFile({.input = pair.gguf, .output = of_gguf, .type = type}));
+      Checked(QuantizeFile({.input = pair.folder, .output = of_folder, .type = type}));
       ExpectSameTensors(of_folder, of_gguf);
       EXPECT_EQ(OutcomeOf(of_folder), OutcomeOf(of_gguf)) << network.arch << " " << type;
     }
@@ -137,9 +130,8 @@ TEST(Folders, QuantizeWritesTheGgufFileOfTheSameWeights) {
 TEST(Folders, QuantizeDoesNotWriteOverAShard) {
   const Pair pair = Write({.seed = 92}, 2);
   const std::string shard = pair.folder + "/model-00002-of-00002.safetensors";
-  const auto report = QuantizeFile({.input = pair.folder, .output = shard, .type = "F16"});
-  ASSERT_FALSE(report);
-  EXPECT_NE(report.error().message.find("is the input"), std::string::npos);
+  EXPECT_TRUE(Refused(QuantizeFile({.input = pair.folder, .output = shard, .type = "F16"}),
+                      "is the input"));
 }
 
 TEST(Folders, InspectShowsWhatAGgufFileShows) {

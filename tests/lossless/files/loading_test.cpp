@@ -14,7 +14,6 @@
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "foretoken/tools/quantize.h"
 
 namespace foretoken {
@@ -33,14 +32,8 @@ Request LoadedPrompt(float temperature) {
   return r;
 }
 
-std::unique_ptr<Engine> OpenLoaded(const EngineOptions& options) {
-  return OpenEngine(options);
-}
-
 Completion GenerateFrom(const EngineOptions& options, float temperature = 0) {
-  auto completion = OpenLoaded(options)->Generate(LoadedPrompt(temperature));
-  EXPECT_TRUE(completion) << completion.error().message;
-  return *completion;
+  return Generated(*OpenEngine(options), LoadedPrompt(temperature));
 }
 
 // A mixture whose metadata and tensors do not fit together is an error that names the tensor.
@@ -57,10 +50,8 @@ TEST(LoadingMixtures, RefusesTensorsThatTheMetadataDoNotAskFor) {
         std::tuple("expert_used_count", 0, "expert_used_count"),
         std::tuple("expert_count", 0, "expert_count")}) {
     model.false_keys = {{key, value}};
-    const auto engine = Engine::Open({.model = fixtures::WriteTinyModel(folder, model)});
-    ASSERT_FALSE(engine) << key << " " << value;
-    EXPECT_EQ(engine.error().code, ErrorCode::kInvalidFile);
-    EXPECT_NE(engine.error().message.find(named), std::string::npos) << engine.error().message;
+    EXPECT_TRUE(Refused(Engine::Open({.model = fixtures::WriteTinyModel(folder, model)}), named,
+                        ErrorCode::kInvalidFile));
   }
   model.false_keys = {};
   EXPECT_TRUE(Engine::Open({.model = fixtures::WriteTinyModel(folder, model)}));
@@ -92,11 +83,7 @@ class KeptTiles : public testing::Test {
   }
   // Checks the text of an engine whose weights must be right whatever the folder contains.
   void ExpectTheText() {
-    const Completion kept = GenerateFrom(Options(cache()));
-    EXPECT_EQ(kept.token_ids, expected_.token_ids);
-    ASSERT_EQ(kept.logprobs.size(), expected_.logprobs.size());
-    for (std::size_t i = 0; i < kept.logprobs.size(); ++i)
-      EXPECT_EQ(kept.logprobs[i].logprob, expected_.logprobs[i].logprob);
+    ExpectSame(GenerateFrom(Options(cache())), expected_);
     EXPECT_EQ(Kept().size(), 1u);
   }
 
@@ -146,14 +133,10 @@ TEST_F(KeptTiles, AreMadeAnewWhenTheyAreDamaged) {
 
 TEST_F(KeptTiles, AreDoneWithoutWhereTheFolderCannotBeMade) {
   std::ofstream(folder_ + "/file") << "in the way";
-  const auto engine = OpenLoaded(Options(folder_ + "/file/cache"));
+  const auto engine = OpenEngine(Options(folder_ + "/file/cache"));
   ASSERT_EQ(engine->summary().notices.size(), 1u);
-  EXPECT_NE(engine->summary().notices[0].find("the next start repacks the weights again"),
-            std::string::npos)
-      << engine->summary().notices[0];
-  const auto completion = engine->Generate(LoadedPrompt(0));
-  ASSERT_TRUE(completion);
-  EXPECT_EQ(completion->token_ids, expected_.token_ids);
+  EXPECT_TRUE(Says(engine->summary().notices[0], "the next start repacks the weights again"));
+  EXPECT_EQ(Generated(*engine, LoadedPrompt(0)).token_ids, expected_.token_ids);
 }
 
 // Another model's file, which takes 1.5 GB of names and no disk.
@@ -166,15 +149,13 @@ TEST_F(KeptTiles, TakeNoMoreThanTheGigabytesThatTheyMay) {
     std::ofstream(old) << "FTKTILES";
     fs::resize_file(old, 1'500'000'000);
     options.repack_cache_gb = most;
-    OpenLoaded(options);
+    OpenEngine(options);
     EXPECT_EQ(fs::exists(old), most != 1) << most;
     EXPECT_EQ(Kept().size(), most == 1 ? 1u : 2u);
   }
   options.repack_cache_gb = -1;
-  const auto refused = Engine::Open(options);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(refused.error().message.find("gigabytes of repacked weights"), std::string::npos);
+  EXPECT_TRUE(
+      Refused(Engine::Open(options), "gigabytes of repacked weights", ErrorCode::kInvalidArgument));
 }
 
 // What is told while an engine opens.
@@ -196,7 +177,7 @@ TEST_F(KeptTiles, TellHowFarLoadingIs) {
       seen.push_back({std::string(progress.step), progress.bytes, progress.total_bytes});
       return true;
     };
-    const auto engine = OpenLoaded(options);
+    const auto engine = OpenEngine(options);
     ASSERT_GE(seen.size(), 2u);
     EXPECT_EQ(seen.front().step, "planning");
     EXPECT_EQ(seen.front().bytes, 0);
@@ -220,9 +201,7 @@ TEST_F(KeptTiles, LoadingStopsWhereTheProgramSaysSo) {
     options.on_load_progress = [step](const LoadProgress& progress) {
       return progress.step != step;
     };
-    const auto engine = Engine::Open(options);
-    ASSERT_FALSE(engine) << step;
-    EXPECT_EQ(engine.error().code, ErrorCode::kStopped) << step;
+    EXPECT_TRUE(Refused(Engine::Open(options), "", ErrorCode::kStopped)) << step;
   };
   open_until("planning");
   open_until("repacking");
@@ -348,19 +327,14 @@ TEST_F(ReducedHead, IsRefusedWhereThereIsNoDraftModel) {
   EngineOptions options = options_;
   options.speculative = {.method = "ngram", .draft_vocabulary = 10};
   options.draft_model.clear();
-  const auto engine = Engine::Open(options);
-  ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(engine.error().message.find("draft_vocabulary"), std::string::npos);
+  EXPECT_TRUE(Refused(Engine::Open(options), "draft_vocabulary", ErrorCode::kInvalidArgument));
 }
 
 TEST_F(ReducedHead, NamesASampleThatIsNotThere) {
   EngineOptions options = options_;
   options.speculative.draft_vocabulary = 10;
   options.speculative.draft_vocabulary_sample = "/nowhere/sample.txt";
-  const auto engine = Engine::Open(options);
-  ASSERT_FALSE(engine);
-  EXPECT_NE(engine.error().message.find("/nowhere/sample.txt"), std::string::npos);
+  EXPECT_TRUE(Refused(Engine::Open(options), "/nowhere/sample.txt"));
 }
 
 // ---- Files that quantize wrote ------------------------------------------------------------------
@@ -372,13 +346,9 @@ TEST(QuantizedFile, Runs) {
       .output = folder + "/out.gguf",
       .type = "Q4_K_M",
       .threads = 1};
-  const auto report = QuantizeFile(options);
-  ASSERT_TRUE(report) << report.error().message;
-  auto engine = Engine::Open({.model = options.output, .threads = 1});
-  ASSERT_TRUE(engine) << engine.error().message;
-  const auto completion = (*engine)->Generate({.prompt = "once upon", .max_new_tokens = 4});
-  ASSERT_TRUE(completion) << completion.error().message;
-  EXPECT_FALSE(completion->token_ids.empty());
+  Checked(QuantizeFile(options));
+  const auto engine = OpenEngine({.model = options.output, .threads = 1});
+  EXPECT_FALSE(Generated(*engine, {.prompt = "once upon", .max_new_tokens = 4}).token_ids.empty());
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 // Ends at every offset of a round, with every drafter: the text is cut where plain text is.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "lossless/matrix/matrix_testing.h"
 
 namespace foretoken {
@@ -29,10 +27,10 @@ class EveryDraftersEnds : public testing::TestWithParam<MatrixDrafter> {
   }
   // Each of the requests, which have different ends, must end as plain text does.
   void ExpectPlain(std::vector<Request> requests, const char* what) {
-    const auto plain = MatrixTexts(*plain_engine_, requests);
+    const auto plain = GeneratedTogether(*plain_engine_, requests);
     for (int k = 1; k <= 8; ++k) {
       for (Request& r : requests) r.speculative.num_speculative_tokens = k;
-      const auto got = MatrixTexts(*engine_, requests);
+      const auto got = GeneratedTogether(*engine_, requests);
       for (std::size_t i = 0; i < got.size(); ++i) {
         ASSERT_EQ(got[i].token_ids, plain[i].token_ids) << what << " " << i << ", K " << k;
         ASSERT_EQ(got[i].text, plain[i].text) << what << " " << i << ", K " << k;
@@ -46,7 +44,7 @@ class EveryDraftersEnds : public testing::TestWithParam<MatrixDrafter> {
 
 TEST_P(EveryDraftersEnds, FallAnywhereInARound) {
   for (const float temperature : {0.0f, 0.7f}) {
-    const Completion plain = MatrixTexts(*plain_engine_, Asked(temperature, 0))[0];
+    const Completion plain = GeneratedTogether(*plain_engine_, Asked(temperature, 0))[0];
     std::vector<Request> tokens, strings, lengths, later;
     for (std::size_t at = 0; at < kEndTokens; ++at) {
       const Request r = Asked(temperature, 0)[0];
@@ -68,11 +66,7 @@ TEST_P(EveryDraftersEnds, FallAnywhereInARound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Drafters, EveryDraftersEnds, testing::ValuesIn(MatrixDrafters()),
-                         [](const auto& of) {
-                           std::string name = of.param.name;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& of) { return Underscored(of.param.name); });
 
 }  // namespace
 }  // namespace foretoken

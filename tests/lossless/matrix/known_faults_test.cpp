@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 
 #include "foretoken/drafter.h"
 #include "lossless/parts_testing.h"
@@ -34,21 +32,12 @@ class Scripted final : public Drafter {
 };
 
 Completion PlainText(Request r) {
-  EngineOptions options = PairOptions();
-  options.draft_model.clear();
   r.speculative.method = "none";
-  return Generated(*OpenEngine(options), r);
-}
-
-std::vector<std::int32_t> WholeText(const Completion& c) {
-  auto all = c.prompt_token_ids;
-  all.insert(all.end(), c.token_ids.begin(), c.token_ids.end());
-  return all;
+  return Generated(*OpenEngine(TargetOptions()), r);
 }
 
 std::unique_ptr<Engine> OpenScripted(const Completion& plain, int wrong, int max_sequences = 1) {
-  EngineOptions options = PairOptions(max_sequences);
-  options.draft_model.clear();
+  EngineOptions options = TargetOptions(max_sequences);
   options.drafter = std::make_shared<Scripted>(WholeText(plain), wrong);
   return OpenEngine(options);
 }
@@ -64,11 +53,7 @@ TEST(KnownFaults, CacheIsCutToTheVeryEntryAfterEveryNumberOfAcceptedDrafts) {
       for (int wrong = 0; wrong <= k; ++wrong) {  // k: none is
         r.speculative.num_speculative_tokens = k;
         const Completion got = Generated(*OpenScripted(plain, wrong), r);
-        ASSERT_EQ(got.token_ids, plain.token_ids) << k << " " << wrong;
-        for (std::size_t i = 0; i < plain.logprobs.size(); ++i)
-          ASSERT_EQ(
-              std::memcmp(&got.logprobs[i].logprob, &plain.logprobs[i].logprob, sizeof(float)), 0)
-              << "K " << k << ", wrong " << wrong << ", token " << i;
+        ExpectSame(got, plain, fmt::format("K {}, wrong {}", k, wrong));
         const auto& s = got.speculation;
         EXPECT_EQ(s.rolled_back, s.drafted - s.accepted);
         if (wrong == 0) EXPECT_EQ(s.accepted, 0);
@@ -132,15 +117,14 @@ TEST(KnownFaults, NothingBehindAnEndIsEmittedOrCounted) {
     r.stop = {plain.text.substr(at, 3)};
     std::string streamed;
     std::vector<std::int32_t> ids;
-    const auto got = engine->Generate(r, [&](const RoundEvent& round) {
+    const Completion got = Checked(engine->Generate(r, [&](const RoundEvent& round) {
       for (const auto& event : round.events) streamed += event.text, ids.push_back(event.id);
       return true;
-    });
-    ASSERT_TRUE(got);
-    EXPECT_EQ(got->text, plain.text.substr(0, plain.text.find(r.stop[0])));
-    EXPECT_EQ(streamed, got->text);
-    EXPECT_EQ(ids, got->token_ids);
-    const auto& s = got->speculation;
+    }));
+    EXPECT_EQ(got.text, plain.text.substr(0, plain.text.find(r.stop[0])));
+    EXPECT_EQ(streamed, got.text);
+    EXPECT_EQ(ids, got.token_ids);
+    const auto& s = got.speculation;
     EXPECT_EQ(s.emitted, static_cast<std::int64_t>(ids.size()));
     EXPECT_EQ(s.emitted, s.accepted + s.recovered + s.bonus + s.plain);
     behind += s.accepted < s.drafted;
@@ -181,10 +165,8 @@ TEST(KnownFaults, AnAcceptanceThresholdIsNoShutGate) {
     EXPECT_EQ(engine->summary().lossless, threshold == 0);
     std::vector<Request> requests;
     for (unsigned i = 0; i < 100; ++i) requests.push_back(Ask(31, 1, i, 1));
-    const auto completions = engine->GenerateBatch(requests);
-    EXPECT_TRUE(completions);
     double drafted = 0, accepted = 0;
-    for (const Completion& c : *completions)
+    for (const Completion& c : GeneratedTogether(*engine, requests))
       drafted += static_cast<double>(c.speculation.drafted),
           accepted += static_cast<double>(c.speculation.accepted);
     return accepted / drafted;
@@ -209,9 +191,7 @@ TEST(KnownFaults, DistributionsOfDraftsAreThoseTheyWereDrawnFrom) {
       if (i % 4 == 2) r.sampling.repetition_penalty = 1.4f, r.sampling.top_k = 30;
       if (i % 4 == 3) r.sampling.presence_penalty = 1, r.sampling.min_p = 0.02f;
     }
-    const auto completions = engine->GenerateBatch(requests);
-    ASSERT_TRUE(completions);
-    for (const Completion& c : *completions) {
+    for (const Completion& c : GeneratedTogether(*engine, requests)) {
       EXPECT_GT(c.speculation.drafted, 0);
       EXPECT_EQ(c.speculation.accepted, c.speculation.drafted) << Name(strategy);
     }
@@ -249,14 +229,13 @@ TEST(KnownFaults, OneSequenceNeverShortensAnothersDraft) {
   const auto engine = OpenScripted(plain, 64, 4);
   std::vector<Request> requests = {Ask(40, 0, 0, 8), Ask(40, 0, 0, 1), Ask(4, 0, 0, 8),
                                    Ask(40, 0, 0, 0)};
-  const auto together = engine->GenerateBatch(requests);
-  ASSERT_TRUE(together);
+  const auto together = GeneratedTogether(*engine, requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const Completion alone = Generated(*engine, requests[i]);
-    EXPECT_EQ((*together)[i].token_ids, alone.token_ids) << i;
-    EXPECT_EQ((*together)[i].speculation.k_histogram, alone.speculation.k_histogram) << i;
+    EXPECT_EQ(together[i].token_ids, alone.token_ids) << i;
+    EXPECT_EQ(together[i].speculation.k_histogram, alone.speculation.k_histogram) << i;
   }
-  EXPECT_GE((*together)[0].speculation.k_histogram[8], 4);
+  EXPECT_GE(together[0].speculation.k_histogram[8], 4);
 }
 
 }  // namespace

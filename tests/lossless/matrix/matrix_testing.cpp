@@ -8,9 +8,9 @@
 #include <limits>
 #include <map>
 
-#include "fixtures/tiny_model.h"
 #include "foretoken/catalogue.h"
 #include "foretoken/drafter.h"
+#include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
@@ -18,33 +18,15 @@ namespace {
 constexpr int kMatrixVocabulary = 320;
 constexpr std::int32_t kEnd = 2, kFirstLetter = 259;  // before it: bytes
 
-struct Files {
-  std::string target;
-  std::map<std::string, std::string> drafts;  // by method
-};
-const Files& TinyFiles() {
-  static const Files files = [] {
-    const std::string folder = fixtures::TemporaryFolder();
-    fixtures::TinyModelOptions options{.seed = 81,
-                                       .n_layers = 1,
-                                       .dim = 32,
-                                       .ff = 32,
-                                       .n_heads = 2,
-                                       .n_kv_heads = 1,
-                                       .vocab = kMatrixVocabulary,
-                                       .context_length = 96};
-    Files made;
-    made.target = fixtures::WriteTinyModel(folder, options);
-    fixtures::TinyHeadOptions head{.target = options, .layers = {0, 0, 1}};
-    made.drafts["mtp"] = fixtures::WriteTinyHead(folder, head);
-    head.eagle = true;
-    made.drafts["eagle"] = fixtures::WriteTinyHead(folder, head);
-    head.block = true;
-    made.drafts["dflash"] = fixtures::WriteTinyHead(folder, head);
-    options.noise = 0.2;
-    made.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
-    return made;
-  }();
+// By method.
+const std::map<std::string, std::string>& TinyFiles() {
+  static const auto files = WriteDrafts(
+      fixtures::TinyOptions(
+          "seed=81 n_layers=1 dim=32 ff=32 n_heads=2 n_kv_heads=1 vocab=320 context_length=96"),
+      {{"mtp", {.layers = {0, 0, 1}}},
+       {"eagle", {.eagle = true, .layers = {0, 0, 1}}},
+       {"dflash", {.eagle = true, .block = true, .layers = {0, 0, 1}}}},
+      0.2);
   return files;
 }
 
@@ -116,13 +98,13 @@ const Facts& Known() {
     r.prompt_tokens = FirstPrompt();
     r.max_new_tokens = 8;
     f.prompt = r.prompt_tokens;
-    const auto first = MatrixTexts(*engine, {r})[0].token_ids;
+    const auto first = GeneratedTogether(*engine, {r})[0].token_ids;
     f.prompt.insert(f.prompt.end(), first.begin(), first.end());
     r.prompt_tokens = f.prompt;
     r.max_new_tokens = 16;
     std::vector<Request> requests(400, r);
     for (std::size_t i = 0; i < requests.size(); ++i) requests[i].id = 7'000'000 + i;
-    const auto texts = MatrixTexts(*engine, requests);
+    const auto texts = GeneratedTogether(*engine, requests);
     std::map<std::int32_t, int> counts;
     std::map<std::int32_t, std::map<std::int32_t, int>> pairs;
     for (const Completion& c : texts)
@@ -294,7 +276,7 @@ bool ReadsDistributions(VerifyStrategy strategy) {
 
 Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of) {
   EngineOptions options;
-  options.model = TinyFiles().target;
+  options.model = TinyFiles().at("none");
   options.speculative.method = of.drafter == "all" ? "portfolio" : of.drafter;
   options.speculative.strategy = of.strategy;
   options.speculative.controller = of.controller;
@@ -302,16 +284,14 @@ Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of) {
   options.speculative.skip_sample_adjustment = !of.adjusts;
   options.max_sequences = of.max_sequences;
   options.threads = 1;
-  const auto file = TinyFiles().drafts.find(of.drafter == "all" ? "standalone" : of.drafter);
-  if (file != TinyFiles().drafts.end()) options.draft_model = file->second;
+  const auto file = TinyFiles().find(of.drafter == "all" ? "standalone" : of.drafter);
+  if (of.drafter != "none" && file != TinyFiles().end()) options.draft_model = file->second;
   if (of.drafter.starts_with("own")) options.drafter = std::make_shared<Fond>(of.drafter == "own");
   return Engine::Open(options);
 }
 
 std::unique_ptr<Engine> OpenMatrix(const MatrixEngine& of) {
-  auto engine = TryOpenMatrix(of);
-  EXPECT_TRUE(engine) << of.drafter << ": " << engine.error().message;
-  return std::move(*engine);
+  return Checked(TryOpenMatrix(of));
 }
 
 Request MatrixRequest(int n) {
@@ -330,12 +310,6 @@ std::vector<Request> MatrixRequests(const MatrixSetting& setting, int n_tokens,
     setting.given(r), setting.set(r);
   }
   return requests;
-}
-
-std::vector<Completion> MatrixTexts(Engine& engine, const std::vector<Request>& requests) {
-  auto completions = engine.GenerateBatch(requests);
-  EXPECT_TRUE(completions) << completions.error().message;
-  return completions ? *std::move(completions) : std::vector<Completion>(requests.size());
 }
 
 }  // namespace foretoken

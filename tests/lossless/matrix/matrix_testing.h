@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "foretoken/engine.h"
+#include "fixtures/engines_testing.h"
 #include "foretoken/verifier.h"
 
 namespace foretoken {
@@ -51,7 +51,5 @@ Request MatrixRequest(int n);
 // n requests with ids first_id, first_id + 1, ...: equal except for their noise.
 std::vector<Request> MatrixRequests(const MatrixSetting& setting, int n_tokens,
                                     std::uint64_t first_id, int n);
-
-std::vector<Completion> MatrixTexts(Engine& engine, const std::vector<Request>& requests);
 
 }  // namespace foretoken

@@ -19,63 +19,24 @@
 namespace foretoken {
 namespace {
 
-constexpr int kPositions = 5, kStatistics = 6;
+constexpr int kStatistics = 6;
 // For all tests below; a few are skipped where a distribution has a single bin.
 constexpr double kComparisons = 40 * 23 * kStatistics;
 
-double Bound(int freedom) {
+double Deviation() {
   static const double z = NormalQuantile(1e-5 / kComparisons);
-  return ChiSquareBound(freedom, z);
+  return z;
 }
 
-struct SettingSample {
-  double n = 0;
-  // By tokens; -1 behind the end of a text.
-  std::vector<TokenHistogram> histograms = std::vector<TokenHistogram>(kStatistics);
-  std::int64_t drafted = 0, accepted = 0;
-};
-
-SettingSample DrawSetting(Engine& engine, const MatrixSetting& setting, std::uint64_t first_id,
-                          int n) {
-  SettingSample sample;
-  sample.n = n;
-  for (const Completion& c :
-       MatrixTexts(engine, MatrixRequests(setting, kPositions + 2, first_id, n))) {
-    const auto at = [&c](int i) {
-      return i < static_cast<int>(c.token_ids.size()) ? c.token_ids[static_cast<std::size_t>(i)]
-                                                      : -1;
-    };
-    for (int i = 1; i < kPositions; ++i)
-      ++sample.histograms[static_cast<std::size_t>(i - 1)][{at(i), 0}];
-    ++sample.histograms[4][{at(1), at(2)}];
-    ++sample.histograms[5][{at(3), at(4)}];
-    sample.drafted += c.speculation.drafted;
-    sample.accepted += c.speculation.accepted;
-  }
-  return sample;
-}
-
-// The statistic that is nearest to its bound, or farthest beyond it.
-struct Worst {
-  double share = 0;  // of the bound
-  TwoSamples comparison;
-};
-Worst CompareAll(const SettingSample& plain, const SettingSample& drafted) {
-  Worst worst;
-  for (std::size_t i = 0; i < kStatistics; ++i) {
-    const TwoSamples c =
-        CompareSamples(plain.histograms[i], plain.n, drafted.histograms[i], drafted.n);
-    if (c.freedom < 1) continue;
-    const double share = c.chi_square / Bound(c.freedom);
-    if (share > worst.share) worst = {share, c};
-  }
-  return worst;
+TextSample DrawSetting(Engine& engine, const MatrixSetting& setting, std::uint64_t first_id,
+                       int n) {
+  return TextSample(GeneratedTogether(engine, MatrixRequests(setting, 7, first_id, n)));
 }
 
 // "48/31/103": chi-square, degrees of freedom, bound.
 std::string Text(const TwoSamples& c) {
   return fmt::format(" {:.0f}/{}/{:.0f}", c.chi_square, c.freedom,
-                     c.freedom > 0 ? Bound(c.freedom) : 0);
+                     c.freedom > 0 ? ChiSquareBound(c.freedom, Deviation()) : 0);
 }
 
 // docs/speculation.md has their figures.
@@ -101,9 +62,9 @@ std::uint64_t FirstId(std::size_t setting, std::size_t column) {
   return setting * 1'000'000 + column * 50'000;
 }
 
-std::vector<SettingSample> PlainSamples(int n) {
+std::vector<TextSample> PlainSamples(int n) {
   const auto engine = OpenMatrix({});
-  std::vector<SettingSample> samples;
+  std::vector<TextSample> samples;
   for (const MatrixSetting* setting : RandomSettings())
     samples.push_back(DrawSetting(*engine, *setting, FirstId(samples.size(), 0), n));
   return samples;
@@ -167,9 +128,9 @@ void ExpectPlainDistributions(const std::vector<Column>& columns, Size size, boo
     std::string worst_setting, shown;
     for (std::size_t i = 0; i < settings.size(); ++i) {
       if (!all && !IsQuick(i, n_columns, column)) continue;
-      const SettingSample sample =
+      const TextSample sample =
           DrawSetting(*engine, *settings[i], FirstId(i, n_columns), size.drafted);
-      const Worst found = CompareAll(plain[i], sample);
+      const Worst found = CompareAll(plain[i], sample, Deviation());
       EXPECT_LT(found.share, 1) << settings[i]->name << ", " << column.drafter << ", "
                                 << Name(column.strategy) << ": chi-square "
                                 << found.comparison.chi_square << ", " << found.comparison.freedom
@@ -193,12 +154,8 @@ TEST_P(ParameterDistribution, IsThatOfPlainDecodingWithEveryDrafter) {
   ExpectPlainDistributions(Columns(GetParam()), kQuick, false);
 }
 
-std::string Identifier(std::string name) {
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
 INSTANTIATE_TEST_SUITE_P(Strategies, ParameterDistribution, testing::ValuesIn(Randomised()),
-                         [](const auto& of) { return Identifier(Name(of.param)); });
+                         [](const auto& of) { return Underscored(Name(of.param)); });
 
 // The columns of larger samples.
 std::vector<Column> AllColumns() {
@@ -215,9 +172,9 @@ INSTANTIATE_TEST_SUITE_P(Columns, SlowParameterDistribution, testing::ValuesIn(A
                          [](const auto& of) {
                            const Column& column = of.param;
                            const bool fixed = column.controller == "fixed";
-                           return Identifier(std::string(Name(column.strategy)) + "_" +
-                                             column.drafter +
-                                             (fixed ? "" : "_" + column.controller));
+                           return Underscored(std::string(Name(column.strategy)) + "_" +
+                                              column.drafter +
+                                              (fixed ? "" : "_" + column.controller));
                          });
 
 // The negative control: without the residual, recovered tokens come from all of p, and drafts that
@@ -232,8 +189,8 @@ TEST(ParameterDistributionControl, EveryParametersTestSeesRecoveryFromTheFullDis
   least.share = 1e9;
   std::string least_setting;
   for (std::size_t i = 0; i < settings.size(); ++i) {
-    const Worst found =
-        CompareAll(plain[i], DrawSetting(*engine, *settings[i], FirstId(i, 1), kQuick.drafted));
+    const Worst found = CompareAll(
+        plain[i], DrawSetting(*engine, *settings[i], FirstId(i, 1), kQuick.drafted), Deviation());
     EXPECT_GT(found.share, 1) << settings[i]->name << ": chi-square " << found.comparison.chi_square
                               << ", " << found.comparison.freedom << " degrees of freedom";
     if (found.share < least.share) least = found, least_setting = settings[i]->name;

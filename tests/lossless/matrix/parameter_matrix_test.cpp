@@ -40,7 +40,7 @@ std::vector<std::vector<Completion>> PlainTexts(bool greedy) {
   const auto engine = OpenMatrix({});
   std::vector<std::vector<Completion>> texts;
   for (const MatrixSetting& setting : MatrixSettings())
-    texts.push_back(MatrixTexts(*engine, RequestsOf(setting, greedy)));
+    texts.push_back(GeneratedTogether(*engine, RequestsOf(setting, greedy)));
   return texts;
 }
 
@@ -53,7 +53,7 @@ void ExpectPlainTexts(const MatrixEngine& of, bool greedy,
   const auto engine = OpenMatrix(of);
   for (std::size_t i = 0; i < plain.size(); ++i) {
     const MatrixSetting& setting = MatrixSettings()[i];
-    const auto texts = MatrixTexts(*engine, RequestsOf(setting, greedy));
+    const auto texts = GeneratedTogether(*engine, RequestsOf(setting, greedy));
     for (std::size_t j = 0; j < texts.size(); ++j) {
       EXPECT_TRUE(Equal(texts[j], plain[i][j]))
           << setting.name << ", " << of.drafter << ", " << Name(of.strategy) << ", "
@@ -74,7 +74,7 @@ TEST(ParameterMatrix, HasACaseForEveryDrafterOfTheRegistry) {
     const auto engine = TryOpenMatrix({.drafter = std::string(row->name)});
     ASSERT_TRUE(engine) << row->name << ": the matrix opens no engine with it; give its file in "
                         << "matrix_testing.cpp: " << engine.error().message;
-    const auto text = MatrixTexts(**engine, {MatrixRequest(kTokens)});
+    const auto text = GeneratedTogether(**engine, {MatrixRequest(kTokens)});
     EXPECT_GT(text[0].speculation.drafted, 0)
         << row->name << ": no request of the matrix makes it draft";
   }
@@ -132,7 +132,7 @@ TEST(ParameterMatrix, TextsOfAnotherDistributionAreToldFromPlainOnes) {
       OpenMatrix({.drafter = "own", .strategy = VerifyStrategy::kTypicalAcceptance});
   for (std::size_t i = 0; i < plain.size(); ++i) {
     if (MatrixSettings()[i].name == "temperature 0") continue;
-    const auto texts = MatrixTexts(*engine, RequestsOf(MatrixSettings()[i], false));
+    const auto texts = GeneratedTogether(*engine, RequestsOf(MatrixSettings()[i], false));
     bool all_equal = true;
     for (std::size_t j = 0; j < texts.size(); ++j) all_equal &= Equal(texts[j], plain[i][j]);
     EXPECT_FALSE(all_equal) << MatrixSettings()[i].name;
@@ -146,8 +146,8 @@ TEST(ParameterMatrix, NoParameterIsIgnored) {
   for (const MatrixSetting& setting : MatrixSettings()) {
     const MatrixSetting without{setting.name, setting.given, [](Request&) {}};
     Engine& engine = setting.shows == Shows::kDrafts ? *drafting : *plain;
-    const auto with = MatrixTexts(engine, MatrixRequests(setting, kTokens, 0, 20));
-    const auto base = MatrixTexts(engine, MatrixRequests(without, kTokens, 0, 20));
+    const auto with = GeneratedTogether(engine, MatrixRequests(setting, kTokens, 0, 20));
+    const auto base = GeneratedTogether(engine, MatrixRequests(without, kTokens, 0, 20));
     int texts = 0, logprobs = 0, drafts = 0;
     for (std::size_t i = 0; i < with.size(); ++i) {
       texts += with[i].text != base[i].text || with[i].finish_reason != base[i].finish_reason;
@@ -161,8 +161,8 @@ TEST(ParameterMatrix, NoParameterIsIgnored) {
     EXPECT_GT(differ, 0) << setting.name;
     // A setting for log-probabilities or drafts alone leaves plain text unchanged.
     if (setting.shows != Shows::kText) {
-      const auto changed = MatrixTexts(*plain, MatrixRequests(setting, kTokens, 0, 20));
-      const auto unchanged = MatrixTexts(*plain, MatrixRequests(without, kTokens, 0, 20));
+      const auto changed = GeneratedTogether(*plain, MatrixRequests(setting, kTokens, 0, 20));
+      const auto unchanged = GeneratedTogether(*plain, MatrixRequests(without, kTokens, 0, 20));
       for (std::size_t i = 0; i < changed.size(); ++i)
         EXPECT_EQ(changed[i].text, unchanged[i].text) << setting.name;
     }
@@ -173,9 +173,7 @@ TEST(ParameterMatrix, NoParameterIsIgnored) {
 
 std::string WhyNot(const MatrixEngine& of, const Request& request) {
   const auto engine = TryOpenMatrix(of);
-  if (!engine) return engine.error().message;
-  const auto completion = (*engine)->Generate(request);
-  return completion ? "" : completion.error().message;
+  return engine ? WhyNot((*engine)->Generate(request)) : engine.error().message;
 }
 
 TEST(ParameterMatrix, StrategiesThatReadDistributionsAreRefusedWhereADrafterReportsNone) {
@@ -188,10 +186,9 @@ TEST(ParameterMatrix, StrategiesThatReadDistributionsAreRefusedWhereADrafterRepo
         EXPECT_EQ(why, "") << drafter.name;
         continue;
       }
-      EXPECT_NE(why.find(std::string(": '") + Name(strategy) +
-                         "' needs a drafter that reports its distributions, and "),
-                std::string::npos)
-          << drafter.name << ": " << why;
+      EXPECT_TRUE(Says(why, std::string(": '") + Name(strategy) +
+                                "' needs a drafter that reports its distributions, and "))
+          << drafter.name;
       EXPECT_TRUE(why.ends_with("reports none; use sample-match")) << why;
     }
 }

@@ -4,19 +4,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <optional>
 
 #include "fixtures/engines_testing.h"
-#include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
+#include "lossless/bundled_testing.h"
 
 namespace foretoken {
 namespace {
-
-std::string Bundled(const char* name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
-}
 
 struct Drafting {
   std::string method, draft;
@@ -46,12 +40,6 @@ std::unique_ptr<Engine> OpenDrafting(const Drafting& drafting, const std::string
   return OpenEngine(options);
 }
 
-std::vector<Completion> Texts(Engine& engine, const std::vector<Request>& requests) {
-  auto completions = engine.GenerateBatch(requests);
-  EXPECT_TRUE(completions) << completions.error().message;
-  return *std::move(completions);
-}
-
 // A hundred prompts of ten names and ten beginnings.
 std::vector<Request> HundredRequests() {
   const char* names[] = {"Lily", "Tom", "Mia", "Max", "Anna", "Ben", "Lucy", "Sam", "Sue", "Tim"};
@@ -77,24 +65,19 @@ std::vector<Request> HundredRequests() {
   return requests;
 }
 
-void SkipWithoutBundledModels() {
-  if (!std::filesystem::exists(Bundled("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
-}
-
 std::vector<Completion> PlainCompletions(const std::vector<Request>& requests) {
-  return Texts(*OpenDrafting({"none", ""}, "fixed", 8), requests);
+  return GeneratedTogether(*OpenDrafting({"none", ""}, "fixed", 8), requests);
 }
 
-class SameSeed : public testing::TestWithParam<Drafting> {
+class SameSeed : public WithBundledModels<testing::TestWithParam<Drafting>> {
  protected:
-  void SetUp() override { SkipWithoutBundledModels(); }
   struct Counts {
     std::int64_t drafted = 0, accepted = 0;
   };
   static Counts ExpectPlain(Engine& engine, const std::vector<Request>& requests,
                             const std::vector<Completion>& plain, const std::string& how) {
     Counts counts;
-    const auto texts = Texts(engine, requests);
+    const auto texts = GeneratedTogether(engine, requests);
     for (std::size_t i = 0; i < texts.size(); ++i) {
       ExpectSame(texts[i], plain[i], how + ": " + requests[i].prompt);
       EXPECT_EQ(texts[i].strategy, "sample-match");
@@ -135,9 +118,8 @@ INSTANTIATE_TEST_SUITE_P(Drafters, SameSeed, testing::ValuesIn(Draftings()),
                          [](const auto& of) { return of.param.method; });
 
 // The negative control: another seed gives other texts.
-TEST(AnotherSeed, GivesAnotherText) {
-  SkipWithoutBundledModels();
-  if (testing::Test::IsSkipped()) return;
+using AnotherSeed = WithBundledModels<>;
+TEST_F(AnotherSeed, GivesAnotherText) {
   auto requests = HundredRequests();
   const auto plain = PlainCompletions(requests);
   for (Request& r : requests) r.seed += 5000;
@@ -172,9 +154,9 @@ std::vector<Request> Eight() {
   return requests;
 }
 
-class Company : public testing::TestWithParam<std::tuple<const char*, const char*>> {
+class Company
+    : public WithBundledModels<testing::TestWithParam<std::tuple<const char*, const char*>>> {
  protected:
-  void SetUp() override { SkipWithoutBundledModels(); }
   static std::unique_ptr<Engine> OpenFor(int max_sequences) {
     const std::string method = std::get<0>(GetParam());
     const bool reads = method == "standalone" || method == "portfolio";
@@ -185,14 +167,11 @@ class Company : public testing::TestWithParam<std::tuple<const char*, const char
 
 TEST_P(Company, OfEightGivesEachRequestTheTextThatItGetsAlone) {
   const auto requests = Eight();
-  const auto alone_engine = OpenFor(1), engine = OpenFor(8);
-  std::vector<Completion> alone;
-  for (const Request& r : requests) alone.push_back(Texts(*alone_engine, {r})[0]);
-  const auto together = Texts(*engine, requests);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    ExpectSame(together[i], alone[i], fmt::format("request {}", i));
+  const auto alone = GeneratedInTurn(*OpenFor(1), requests),
+             together = GeneratedTogether(*OpenFor(8), requests);
+  ExpectSame(together, alone);
+  for (std::size_t i = 0; i < requests.size(); ++i)
     EXPECT_EQ(together[i].strategy, alone[i].strategy) << i;
-  }
   EXPECT_EQ(together[4].speculation.drafted, 0);
   // What the cost model drafts depends on the machine's speed.
   if (std::get<1>(GetParam()) != std::string("fixed")) return;
@@ -204,19 +183,16 @@ TEST_P(Company, ThatComesAndGoesDoesToo) {
   const auto alone_engine = OpenFor(1), engine = OpenFor(5);
   std::vector<Ticket> tickets;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto ticket = engine->Begin(requests[i]);
-    ASSERT_TRUE(ticket) << ticket.error().message;
-    tickets.push_back(*ticket);
+    tickets.push_back(Checked(engine->Begin(requests[i])));
     for (std::size_t step = 0; step < i % 4; ++step) engine->Step();
   }
   engine->Cancel(tickets[2]);
-  while (engine->Step()) {
-  }
+  while (engine->Step()) continue;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const auto completion = engine->Take(tickets[i]);
     ASSERT_TRUE(completion) << i;
     if (i != 2)
-      ExpectSame(*completion, Texts(*alone_engine, {requests[i]})[0], fmt::format("request {}", i));
+      ExpectSame(*completion, Generated(*alone_engine, requests[i]), fmt::format("request {}", i));
   }
 }
 

@@ -7,7 +7,6 @@
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 
 namespace foretoken {
 namespace {
@@ -26,11 +25,22 @@ double MeanDistance(const std::vector<float>& x, const std::vector<float>& y) {
   return sum / static_cast<double>(x.size());
 }
 
-class CacheTypes : public testing::TestWithParam<fixtures::TinyModelOptions> {};
+const std::vector<fixtures::NamedOptions>& Networks() {
+  static const auto networks = fixtures::TinyTable(R"(
+llama: seed=41 head_dim=64
+qwen3: qwen3 seed=42 head_dim=96
+gemma3: gemma3 seed=43 head_dim=32 window=40
+deepseek2: deepseek2 seed=44 n_kv_heads=1 head_dim=64 latent_rank=128 n_experts=4 shared_ff=32
+    n_dense=1 rope_dimensions=32)");
+  return networks;
+}
+
+class CacheTypes : public testing::TestWithParam<fixtures::NamedOptions> {};
 
 // A step of q4_0 is about 17 steps of q8_0, whose error is in part that of queries.
 TEST_P(CacheTypes, ErrByTheirSteps) {
-  const std::string model = fixtures::WriteTinyModel(fixtures::TemporaryFolder(), GetParam());
+  const std::string model =
+      fixtures::WriteTinyModel(fixtures::TemporaryFolder(), GetParam().options);
   const auto exact = ScoresWith(CacheType::kF32, model);
   const double eight = MeanDistance(ScoresWith(CacheType::kQ8_0, model), exact),
                four = MeanDistance(ScoresWith(CacheType::kQ4_0, model), exact);
@@ -39,22 +49,8 @@ TEST_P(CacheTypes, ErrByTheirSteps) {
   EXPECT_LT(four, 30 * eight);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Networks, CacheTypes,
-    testing::Values(fixtures::TinyModelOptions{.seed = 41, .head_dim = 64},
-                    fixtures::TinyModelOptions{.arch = "qwen3", .seed = 42, .head_dim = 96},
-                    fixtures::TinyModelOptions{
-                        .arch = "gemma3", .seed = 43, .head_dim = 32, .window = 40},
-                    fixtures::TinyModelOptions{.arch = "deepseek2",
-                                               .seed = 44,
-                                               .n_kv_heads = 1,
-                                               .head_dim = 64,
-                                               .latent_rank = 128,
-                                   .n_experts = 4,
-                                   .shared_ff = 32,
-                                   .n_dense = 1,
-                                               .rope_dimensions = 32}),
-    [](const auto& of) { return of.param.arch; });
+INSTANTIATE_TEST_SUITE_P(Networks, CacheTypes, testing::ValuesIn(Networks()),
+                         [](const auto& of) { return of.param.name; });
 
 }  // namespace
 }  // namespace foretoken

@@ -5,17 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "fixtures/engines_testing.h"
-#include "foretoken/engine.h"
+#include "lossless/bundled_testing.h"
 
 namespace foretoken {
 namespace {
-
-std::string Bundled(const char* name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
-}
 
 std::unique_ptr<Engine> Open(const std::string& method, int threads, int checkpoint_tokens = 8192) {
   EngineOptions options{.model = Bundled("3m-hybrid-q8_0"),
@@ -50,28 +45,19 @@ std::vector<Request> Tales(int drafts, float temperature) {
   return requests;
 }
 
-class HybridPair : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(Bundled("3m-hybrid-q8_0"))) GTEST_SKIP() << "no bundled models";
-  }
-};
+using HybridPair = WithBundledModels<>;
 
 TEST_F(HybridPair, WritesThePlainTextWhateverIsDrafted) {
   for (const float temperature : {0.0f, 0.8f}) {
-    const auto plain = Open("none", 1)->GenerateBatch(Tales(0, temperature));
-    ASSERT_TRUE(plain) << plain.error().message;
+    const auto plain = GeneratedTogether(*Open("none", 1), Tales(0, temperature));
     for (const char* method : {"standalone", "ngram"})
       for (const int drafts : {1, 4, 9}) {
-        const auto texts = Open(method, 1 + drafts % 2)->GenerateBatch(Tales(drafts, temperature));
-        ASSERT_TRUE(texts) << texts.error().message;
+        const auto engine = Open(method, 1 + drafts % 2);
+        const auto texts = GeneratedTogether(*engine, Tales(drafts, temperature));
+        ExpectSame(texts, plain, fmt::format("{} {}", method, drafts));
         std::int64_t drafted = 0, accepted = 0;
-        for (std::size_t i = 0; i < texts->size(); ++i) {
-          ASSERT_NO_FATAL_FAILURE(
-              ExpectSame((*texts)[i], (*plain)[i], fmt::format("{} {} {}", method, drafts, i)));
-          drafted += (*texts)[i].speculation.drafted;
-          accepted += (*texts)[i].speculation.accepted;
-        }
+        for (const Completion& text : texts)
+          drafted += text.speculation.drafted, accepted += text.speculation.accepted;
         std::printf("  %-10s T %.1f K %d: %lld of %lld drafts accepted\n", method,
                     static_cast<double>(temperature), drafts, static_cast<long long>(accepted),
                     static_cast<long long>(drafted));
@@ -85,16 +71,12 @@ TEST_F(HybridPair, ReadsOnlyWhatIsNewInASecondTurn) {
   const auto fresh = Open("none", 1, 0);
   for (const char* method : {"none", "standalone"}) {
     const auto engine = Open(method, 1);
-    Request first = Tales(4, 0)[0];
-    const auto answer = engine->Generate(first);
-    ASSERT_TRUE(answer) << answer.error().message;
-    Request second = first;
-    second.prompt += answer->text + " The next day, Lily went";
-    const auto turn = engine->Generate(second);
-    ASSERT_TRUE(turn) << turn.error().message;
-    EXPECT_GE(turn->timings.cached_prompt_tokens, 96) << method;
-    second.speculative.num_speculative_tokens = 0;
-    ASSERT_NO_FATAL_FAILURE(ExpectSame(*turn, *fresh->Generate(second), method));
+    Request request = Tales(4, 0)[0];
+    request.prompt += Generated(*engine, request).text + " The next day, Lily went";
+    const Completion turn = Generated(*engine, request);
+    EXPECT_GE(turn.timings.cached_prompt_tokens, 96) << method;
+    request.speculative.num_speculative_tokens = 0;
+    ExpectSame(turn, Generated(*fresh, request), method);
   }
 }
 

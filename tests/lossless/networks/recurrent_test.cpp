@@ -7,92 +7,38 @@
 
 #include <map>
 
-#include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "foretoken/scorer.h"
 #include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
 
-struct Network {
-  std::string name;
-  fixtures::TinyModelOptions options;
-};
-
-std::vector<Network> Networks() {
-  using tensor::DType;
-  return {{"lfm2_f32",
-           {.arch = "lfm2",
-            .seed = 90,
-            .n_layers = 4,
-            .kv_heads_by_layer = {0, 0, 2, 0},
-            .context_length = 512}},
-          {"lfm2moe_q8_0",
-           {.arch = "lfm2moe",
-            .seed = 91,
-            .n_layers = 3,
-            .kv_heads_by_layer = {0, 2, 0},
-            .context_length = 512,
-            .weight_type = DType::kQ8_0,
-            .n_experts = 6,
-            .n_used = 2,
-            .n_dense = 1}},
-          {"falcon_h1_q8_0",
-           {.arch = "falcon-h1", .seed = 95, .context_length = 512, .weight_type = DType::kQ8_0}},
-          {"nemotron_h_moe_q8_0",
-           {.arch = "nemotron_h_moe",
-            .seed = 96,
-            .n_layers = 4,
-            .ff_by_layer = {0, 32, 0, 32},
-            .kv_heads_by_layer = {0, 0, 2, 0},
-            .context_length = 512,
-            .weight_type = DType::kQ8_0,
-            .n_experts = 6,
-            .n_used = 2,
-            .shared_ff = 32}},
-          {"granitehybrid_f32",
-           {.arch = "granitehybrid",
-            .seed = 94,
-            .n_layers = 3,
-            .kv_heads_by_layer = {0, 2, 0},
-            .context_length = 512}},
-          {"qwen35_f32",
-           {.arch = "qwen35",
-            .seed = 92,
-            .n_layers = 3,
-            .head_dim = 32,
-            .context_length = 512,
-            .rope_dimensions = 8}},
-          {"qwen3next_q8_0",
-           {.arch = "qwen3next",
-            .seed = 93,
-            .n_layers = 2,
-            .head_dim = 32,
-            .context_length = 512,
-            .weight_type = DType::kQ8_0,
-            .n_experts = 6,
-            .n_used = 2,
-            .shared_ff = 32,
-            .rope_dimensions = 8}}};
+const std::vector<fixtures::NamedOptions>& Networks() {
+  static const auto networks = fixtures::TinyTable(R"(
+lfm2_f32: lfm2 seed=90 n_layers=4 kv_heads_by_layer=0,0,2,0 context_length=512
+lfm2moe_q8_0: lfm2moe Q8_0 seed=91 n_layers=3 kv_heads_by_layer=0,2,0 context_length=512 n_experts=6
+    n_used=2 n_dense=1
+falcon_h1_q8_0: falcon-h1 Q8_0 seed=95 context_length=512
+nemotron_h_moe_q8_0: nemotron_h_moe Q8_0 seed=96 n_layers=4 ff_by_layer=0,32,0,32
+    kv_heads_by_layer=0,0,2,0 context_length=512 n_experts=6 n_used=2 shared_ff=32
+granitehybrid_f32: granitehybrid seed=94 n_layers=3 kv_heads_by_layer=0,2,0 context_length=512
+qwen35_f32: qwen35 seed=92 n_layers=3 head_dim=32 context_length=512 rope_dimensions=8
+qwen3next_q8_0: qwen3next Q8_0 seed=93 n_layers=2 head_dim=32 context_length=512 n_experts=6
+    n_used=2 shared_ff=32 rope_dimensions=8)");
+  return networks;
 }
 
-class Recurrent : public testing::TestWithParam<Network> {
+class Recurrent : public testing::TestWithParam<fixtures::NamedOptions> {
  protected:
   // The target and its drafts, by method.
   const std::map<std::string, std::string>& Files() {
     static std::map<std::string, std::map<std::string, std::string>> all;
     auto& files = all[GetParam().name];
     if (!files.empty()) return files;
-    const std::string folder = fixtures::TemporaryFolder();
-    fixtures::TinyModelOptions options = GetParam().options;
-    files["none"] = fixtures::WriteTinyModel(folder, options);
-    files["eagle"] = fixtures::WriteTinyHead(
-        folder, {.target = options, .eagle = true, .layers = {0, 1, options.n_layers}});
-    files["dflash"] = fixtures::WriteTinyHead(
-        folder, {.target = options, .block = true, .window = 20, .layers = {1, options.n_layers}});
-    options.noise = 0.15;
-    files["standalone"] = fixtures::WriteTinyModel(folder, options);
+    const fixtures::TinyModelOptions& options = GetParam().options;
+    files = WriteDrafts(
+        options, {{"eagle", {.eagle = true, .layers = {0, 1, options.n_layers}}},
+                  {"dflash", {.block = true, .window = 20, .layers = {1, options.n_layers}}}});
     return files;
   }
 
@@ -105,21 +51,13 @@ class Recurrent : public testing::TestWithParam<Network> {
 
   // The texts of plain decoding, one request after the other.
   std::vector<Completion> Alone(const std::vector<Request>& requests) {
-    const auto engine = Open({});
-    std::vector<Completion> texts;
-    for (const Request& request : requests) {
-      auto text = engine->Generate(request);
-      EXPECT_TRUE(text) << text.error().message;
-      texts.push_back(text ? *std::move(text) : Completion());
-    }
-    return texts;
+    return GeneratedInTurn(*Open({}), requests);
   }
 };
 
 TEST_P(Recurrent, HasTheSameBitsForEveryCutThreadsAndDrafter) {
   for (const float temperature : {0.0f, 0.8f}) {
-    const auto plain = Open({})->Generate(Read(150, 7, 0, temperature));
-    ASSERT_TRUE(plain) << plain.error().message;
+    const Completion plain = Generated(*Open({}), Read(150, 7, 0, temperature));
     for (const Setting& setting :
          {Setting{.prefill_rows = 17}, Setting{.prefill_rows = 256}, Setting{.threads = 3},
           Setting{.kv_cache = false}, Setting{.method = "ngram", .threads = 2},
@@ -134,13 +72,11 @@ TEST_P(Recurrent, HasTheSameBitsForEveryCutThreadsAndDrafter) {
           continue;
         Request request = Read(150, 7, drafts, temperature);
         request.reuse_prefix = false;  // the whole prompt is read, whatever was before
-        const auto other = engine->Generate(request);
-        ASSERT_TRUE(other) << other.error().message;
-        ASSERT_NO_FATAL_FAILURE(
-            ExpectSame(*other, *plain, fmt::format("{} {}", setting.method, drafts)));
+        const Completion other = Generated(*engine, request);
+        ExpectSame(other, plain, fmt::format("{} {}", setting.method, drafts));
         if (setting.method == "standalone" && setting.kv_cache) {
-          EXPECT_GT(other->speculation.accepted, 0);
-          EXPECT_GT(other->speculation.drafted, other->speculation.accepted);
+          EXPECT_GT(other.speculation.accepted, 0);
+          EXPECT_GT(other.speculation.drafted, other.speculation.accepted);
         }
         if (setting.method == "none") break;  // nothing is drafted
       }
@@ -149,21 +85,16 @@ TEST_P(Recurrent, HasTheSameBitsForEveryCutThreadsAndDrafter) {
 }
 
 TEST_P(Recurrent, HasTheSameBitsInABatch) {
-  std::vector<Request> requests;
-  for (unsigned i = 0; i < 6; ++i) requests.push_back(Read(20 + 13 * static_cast<int>(i), i));
+  const auto requests = ReadSeveral(6, 20, 13);
   const auto alone = Alone(requests);
   for (const char* method : {"none", "standalone", "suffix", "dflash", "self"}) {
-    const auto batch =
-        Open({.method = method, .threads = 2, .sequences = 4})->GenerateBatch(requests);
-    ASSERT_TRUE(batch) << batch.error().message;
-    for (std::size_t i = 0; i < requests.size(); ++i)
-      ASSERT_NO_FATAL_FAILURE(ExpectSame((*batch)[i], alone[i], fmt::format("{} {}", method, i)));
+    const auto engine = Open({.method = method, .threads = 2, .sequences = 4});
+    ExpectSame(GeneratedTogether(*engine, requests), alone, method);
   }
 }
 
 TEST_P(Recurrent, HasTheSameBitsAfterPreemption) {
-  std::vector<Request> requests;
-  for (unsigned i = 0; i < 5; ++i) requests.push_back(Read(40 + 9 * static_cast<int>(i), i));
+  const auto requests = ReadSeveral(5, 40, 9);
   const auto alone = Alone(requests);
   for (const char* method : {"none", "standalone", "eagle", "dflash", "self"})
     for (const int checkpoint_tokens : {0, 32, 8192}) {
@@ -171,11 +102,8 @@ TEST_P(Recurrent, HasTheSameBitsAfterPreemption) {
                                 .sequences = 4,
                                 .cache_tokens = 256,
                                 .checkpoint_tokens = checkpoint_tokens});
-      const auto batch = engine->GenerateBatch(requests);
-      ASSERT_TRUE(batch) << batch.error().message;
+      ExpectSame(GeneratedTogether(*engine, requests), alone, method);
       EXPECT_GT(engine->load().preemptions, 0) << method;
-      for (std::size_t i = 0; i < requests.size(); ++i)
-        ASSERT_NO_FATAL_FAILURE(ExpectSame((*batch)[i], alone[i], fmt::format("{} {}", method, i)));
     }
 }
 
@@ -188,16 +116,14 @@ TEST_P(Recurrent, HasTheSameBitsFromACheckpointAndReadsOnlyWhatIsNew) {
       const auto engine = Open({.method = method, .threads = 1 + drafts % 2});
       const float temperature = drafts == 5 ? 0 : 0.8f;
       const Request first = Read(150, 7, drafts, temperature);
-      const auto answer = engine->Generate(first);
-      ASSERT_TRUE(answer) << answer.error().message;
+      const Completion answer = Generated(*engine, first);
       Request second = Read(170, 8, drafts, temperature);
       std::copy(first.prompt_tokens.begin(), first.prompt_tokens.end(),
                 second.prompt_tokens.begin());
-      second.prompt_tokens.insert(second.prompt_tokens.begin() + 150, answer->token_ids.begin(),
-                                  answer->token_ids.end());
-      const auto turn = engine->Generate(second);
-      ASSERT_TRUE(turn) << turn.error().message;
-      const int cached = turn->timings.cached_prompt_tokens;
+      second.prompt_tokens.insert(second.prompt_tokens.begin() + 150, answer.token_ids.begin(),
+                                  answer.token_ids.end());
+      const Completion turn = Generated(*engine, second);
+      const int cached = turn.timings.cached_prompt_tokens;
       // 209 positions were read, and the sequence still has their state. A head may need the features of
       // all positions.
       if (method == std::string("none"))
@@ -206,12 +132,11 @@ TEST_P(Recurrent, HasTheSameBitsFromACheckpointAndReadsOnlyWhatIsNew) {
         EXPECT_GE(cached, 209) << where;
       Request plain = second;
       plain.speculative.num_speculative_tokens = 0;
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(*turn, *fresh->Generate(plain), where));
+      ExpectSame(turn, Generated(*fresh, plain), where);
       if (drafts != 5) continue;
-      const auto again = engine->Generate(second);  // from the end of its prompt
-      ASSERT_TRUE(again);
-      EXPECT_EQ(again->timings.cached_prompt_tokens, cached == 0 ? 0 : 229) << where;
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(*again, *turn, where));
+      const Completion again = Generated(*engine, second);  // from the end of its prompt
+      EXPECT_EQ(again.timings.cached_prompt_tokens, cached == 0 ? 0 : 229) << where;
+      ExpectSame(again, turn, where);
     }
 }
 
@@ -223,19 +148,15 @@ TEST_P(Recurrent, HasTheSameBitsBehindAPromptWhoseAnswerWasSpelledInAnotherWay) 
                  fresh = Open({.checkpoint_tokens = 0});
       Request turn = Read(150, 7);
       for (const int said : {0, 4, -2, -8, 1}) {
-        const auto answer = engine->Generate(turn);
-        ASSERT_TRUE(answer) << answer.error().message;
         const int prompt = static_cast<int>(turn.prompt_tokens.size());
-        turn.prompt_tokens.insert(turn.prompt_tokens.end(), answer->token_ids.begin(),
-                                  answer->token_ids.end());
+        turn.prompt_tokens = WholeText(Generated(*engine, turn));
         turn.prompt_tokens.resize(static_cast<std::size_t>(prompt + said));
         const Request more = Read(30, 40 + static_cast<unsigned>(said + 8));
         turn.prompt_tokens.insert(turn.prompt_tokens.end(), more.prompt_tokens.begin(),
                                   more.prompt_tokens.end());
-        const auto got = engine->Generate(turn), plain = fresh->Generate(turn);
-        ASSERT_TRUE(got && plain);
-        EXPECT_GE(got->timings.cached_prompt_tokens, prompt + std::min(said, 0)) << method << said;
-        ASSERT_NO_FATAL_FAILURE(ExpectSame(*got, *plain, fmt::format("{} {}", method, said)));
+        const Completion got = Generated(*engine, turn);
+        EXPECT_GE(got.timings.cached_prompt_tokens, prompt + std::min(said, 0)) << method << said;
+        ExpectSame(got, Generated(*fresh, turn), fmt::format("{} {}", method, said));
       }
     }
 }
@@ -249,11 +170,10 @@ TEST_P(Recurrent, SharesPrefixesWhereTextsPart) {
       const Request common = Read(100, 1);
       std::copy(common.prompt_tokens.begin(), common.prompt_tokens.end(),
                 request.prompt_tokens.begin());
-      const auto got = engine->Generate(request);
-      ASSERT_TRUE(got) << got.error().message;
-      EXPECT_EQ(got->timings.cached_prompt_tokens, i < 2 ? 0 : 96) << i;
+      const Completion got = Generated(*engine, request);
+      EXPECT_EQ(got.timings.cached_prompt_tokens, i < 2 ? 0 : 96) << i;
       request.reuse_prefix = false;
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(*got, *fresh->Generate(request), std::to_string(i)));
+      ExpectSame(got, Generated(*fresh, request), std::to_string(i));
     }
   }
 }
@@ -272,18 +192,15 @@ TEST_P(Recurrent, HasBoundedMemoryForCheckpoints) {
              some = Open({.checkpoint_tokens = 128})->summary().memory;
   EXPECT_EQ(some.cache - none.cache, some.checkpoints);
   for (const int tokens : {-1, (1 << 24) + 1}) {
-    const auto refused =
-        Engine::Open({.model = Files().at("none"), .state_checkpoint_tokens = tokens});
-    ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().message.find("state checkpoints"), std::string::npos)
-        << refused.error().message;
+    EXPECT_TRUE(
+        Refused(Engine::Open({.model = Files().at("none"), .state_checkpoint_tokens = tokens}),
+                "state checkpoints"));
   }
 }
 
 // A program's own loop: drafts are scored, and the rejected ones removed.
 TEST_P(Recurrent, RemovesTheScoredTokensOfTheLastCall) {
-  auto scorer = Scorer::Create({.model = Files().at("none"), .context_size = 512});
-  ASSERT_TRUE(scorer) << scorer.error().message;
+  const auto scorer = Checked(Scorer::Create({.model = Files().at("none"), .context_size = 512}));
   const std::vector<int> text = Read(120, 7).prompt_tokens;
   const auto rows_of = [&](Scorer& with, int begin, int end) {
     const auto rows = with.Score(std::span(text).subspan(static_cast<std::size_t>(begin),
@@ -292,30 +209,23 @@ TEST_P(Recurrent, RemovesTheScoredTokensOfTheLastCall) {
     const auto last = rows->Row(rows->rows - 1);
     return std::vector<float>(last.begin(), last.end());
   };
-  rows_of(**scorer, 0, 60);
+  rows_of(*scorer, 0, 60);
   for (int kept = 60; kept < 100; kept += 7) {
-    rows_of(**scorer, kept, kept + 20);
-    ASSERT_TRUE((*scorer)->Truncate(0, kept + 7));
+    rows_of(*scorer, kept, kept + 20);
+    ASSERT_TRUE(scorer->Truncate(0, kept + 7));
   }
-  const auto got = rows_of(**scorer, 102, 120);
-  ASSERT_TRUE((*scorer)->Truncate(0, 0));
-  rows_of(**scorer, 0, 90);
-  EXPECT_EQ(rows_of(**scorer, 90, 120), got);
-  EXPECT_FALSE((*scorer)->Truncate(0, 60));
-  EXPECT_EQ((*scorer)->length(), 0);
+  const auto got = rows_of(*scorer, 102, 120);
+  ASSERT_TRUE(scorer->Truncate(0, 0));
+  rows_of(*scorer, 0, 90);
+  EXPECT_EQ(rows_of(*scorer, 90, 120), got);
+  EXPECT_FALSE(scorer->Truncate(0, 60));
+  EXPECT_EQ(scorer->length(), 0);
 }
 
 // The second request begins like the first.
 TEST_P(Recurrent, HasTheSameBitsAfterARequestThatBeganAlike) {
   const auto engine = Open({.method = "standalone"});
-  const Request first = Read(150, 7);
-  Request second = first;
-  second.prompt_tokens.resize(100);
-  second.prompt_tokens.push_back(9);
-  ASSERT_TRUE(engine->Generate(first));
-  const auto after = engine->Generate(second), fresh = Open({})->Generate(second);
-  ASSERT_TRUE(after && fresh);
-  ASSERT_NO_FATAL_FAILURE(ExpectSame(*after, *fresh, "second"));
+  ExpectSameAfterOneThatBeganAlike(*engine, *Open({}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Recurrent, testing::ValuesIn(Networks()),

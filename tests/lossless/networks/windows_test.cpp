@@ -5,12 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <random>
 
-#include "fixtures/engines_testing.h"
-#include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
+#include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
@@ -21,52 +18,35 @@ constexpr int kWindow = 12;
 constexpr int kLong = 2048;  // a context in which blocks are dropped
 constexpr int kText = 420;   // tokens of the longest text; a context of it drops nothing
 
-// One layer with a window, one without, and drafters of the target.
-struct Models {
-  std::string target;
-  std::map<std::string, std::string> drafts;
-};
+// A target and its drafts, by method.
+using Files = std::map<std::string, std::string>;
 
-Models Made(fixtures::TinyModelOptions options) {
-  const std::string folder = fixtures::TemporaryFolder();
+Files Made(fixtures::TinyModelOptions options) {
   options.context_length = kLong, options.window = kWindow;
-  Models m;
-  m.target = fixtures::WriteTinyModel(folder, options);
-  m.drafts["eagle"] = fixtures::WriteTinyHead(
-      folder, {.target = options, .eagle = true, .layers = {0, 1, options.n_layers}});
-  m.drafts["dflash"] = fixtures::WriteTinyHead(
-      folder,
-      {.target = options, .block = true, .window = kWindow, .layers = {0, options.n_layers}});
-  if (options.arch != "gemma4")
-    m.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
-  options.noise = 0.15;
-  m.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
-  return m;
+  std::map<std::string, fixtures::TinyHeadOptions> heads = {
+      {"eagle", {.eagle = true, .layers = {0, 1, options.n_layers}}},
+      {"dflash", {.block = true, .window = kWindow, .layers = {0, options.n_layers}}}};
+  if (options.arch != "gemma4") heads["mtp"] = {};
+  return WriteDrafts(options, heads);
 }
 
-const Models& Files() {
-  static const Models models = Made({.arch = "gemma2", .seed = 83, .n_layers = 2});
-  return models;
+// One layer with a window, and one without.
+const Files& TwoLayers() {
+  static const Files files = Made(fixtures::TinyOptions("gemma2 seed=83 n_layers=2"));
+  return files;
 }
 
 // Its last three layers read the caches of two before them, one of which has a window.
-const Models& SharingFiles() {
-  static const Models models = Made({.arch = "gemma4",
-                                     .seed = 85,
-                                     .n_layers = 6,
-                                     .dim = 32,
-                                     .ff = 32,
-                                     .n_heads = 2,
-                                     .n_kv_heads = 1,
-                                     .head_dim = 16,
-                                     .shared_caches = 3,
-                                     .layer_input = 8});
-  return models;
+const Files& SharingLayers() {
+  static const Files files =
+      Made(fixtures::TinyOptions("gemma4 seed=85 n_layers=6 dim=32 ff=32 n_heads=2 n_kv_heads=1 "
+                                 "head_dim=16 shared_caches=3 layer_input=8"));
+  return files;
 }
 
 std::unique_ptr<Engine> Open(const std::string& method, int context, int sequences = 1,
-                             int cache_tokens = 0, const Models& files = Files()) {
-  EngineOptions options{.model = files.target,
+                             int cache_tokens = 0, const Files& files = TwoLayers()) {
+  EngineOptions options{.model = files.at("none"),
                         .speculative = {.method = method, .controller = "fixed"},
                         .context_size = context,
                         .max_sequences = sequences,
@@ -74,19 +54,15 @@ std::unique_ptr<Engine> Open(const std::string& method, int context, int sequenc
                         .prefix_cache = context == kLong,
                         .threads = 1,
                         .prefill_rows = 64};
-  if (files.drafts.contains(method)) options.draft_model = files.drafts.at(method);
+  if (method != "none" && files.contains(method)) options.draft_model = files.at(method);
   return OpenEngine(options);
 }
 
-Request Read(Tokens prompt, int n) {
-  Request r;
+Request ReadOf(Tokens prompt, int n) {
+  Request r = Read(0, 0, 5, 0.7f);
+  r.speculative.strategy.reset();
   r.prompt_tokens = std::move(prompt);
   r.max_new_tokens = n;
-  r.sampling.temperature = 0.7f;
-  r.seed = 3;
-  r.logprobs = 3;
-  r.ignore_eos = true;
-  r.speculative.num_speculative_tokens = 5;
   return r;
 }
 
@@ -103,27 +79,24 @@ TEST(Windows, GiveTheBitsOfACacheThatKeepsEverything) {
   for (const char* method :
        {"none", "ngram", "suffix", "standalone", "eagle", "mtp", "dflash", "self"})
     for (const int n : {5, 100, 300}) {
-      const Request request = Read(TokensOf(n, 9), kText - n);
-      const auto kept = Open(method, kText)->Generate(request),
-                 dropped = Open(method, kLong)->Generate(request);
-      ASSERT_TRUE(kept && dropped);
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(*dropped, *kept, fmt::format("{} {}", method, n)));
-      EXPECT_EQ(dropped->speculation.accepted, kept->speculation.accepted);
+      const Request request = ReadOf(TokensOf(n, 9), kText - n);
+      const Completion kept = Generated(*Open(method, kText), request),
+                       dropped = Generated(*Open(method, kLong), request);
+      ExpectSame(dropped, kept, fmt::format("{} {}", method, n));
+      EXPECT_EQ(dropped.speculation.accepted, kept.speculation.accepted);
     }
 }
 
 TEST(Windows, GiveTheSameBitsWhereLayersShareCaches) {
   for (const char* method : {"none", "standalone", "eagle"}) {
-    const Request request = Read(TokensOf(100, 9), kText - 100);
-    const auto kept = Open(method, kText, 1, 0, SharingFiles())->Generate(request),
-               dropped = Open(method, kLong, 1, 0, SharingFiles())->Generate(request);
-    ASSERT_TRUE(kept && dropped);
-    ASSERT_NO_FATAL_FAILURE(ExpectSame(*dropped, *kept, method));
+    const Request request = ReadOf(TokensOf(100, 9), kText - 100);
+    ExpectSame(Generated(*Open(method, kLong, 1, 0, SharingLayers()), request),
+               Generated(*Open(method, kText, 1, 0, SharingLayers()), request), method);
   }
 }
 
 // Texts with shared prefixes in one engine, whose cache holds about two of them.
-void ExpectBitsOfRequestsThatShare(const Models& files) {
+void ExpectBitsOfRequestsThatShare(const Files& files) {
   for (const char* method : {"none", "standalone", "eagle", "dflash"}) {
     const auto alone = Open(method, kText, 1, 0, files);
     const auto engine = Open(method, kLong, 3, 928, files);
@@ -132,13 +105,9 @@ void ExpectBitsOfRequestsThatShare(const Models& files) {
     for (int i = 0; i < 16; ++i) {
       Tokens prompt = TokensOf(40 + static_cast<int>(random() % 150), random() % 2);
       if (random() % 2 == 0) prompt[random() % prompt.size()] = 7;
-      requests.push_back(Read(std::move(prompt), 180 + static_cast<int>(random() % 50)));
+      requests.push_back(ReadOf(std::move(prompt), 180 + static_cast<int>(random() % 50)));
     }
-    const auto served = engine->GenerateBatch(requests);
-    ASSERT_TRUE(served) << served.error().message;
-    for (std::size_t i = 0; i < requests.size(); ++i)
-      ASSERT_NO_FATAL_FAILURE(ExpectSame((*served)[i], *alone->Generate(requests[i]),
-                                         fmt::format("{} request {}", method, i)));
+    ExpectSame(GeneratedTogether(*engine, requests), GeneratedInTurn(*alone, requests), method);
     EXPECT_GT(engine->load().preemptions, 0) << method;
     const std::string_view name = method;  // heads share nothing
     if (name != "eagle" && name != "dflash") EXPECT_GT(engine->load().cached_prompt_tokens, 100);
@@ -147,42 +116,40 @@ void ExpectBitsOfRequestsThatShare(const Models& files) {
 }
 
 TEST(Windows, KeepTheBitsOfRequestsThatShareAndGiveTheirBlocksBack) {
-  ExpectBitsOfRequestsThatShare(Files());
+  ExpectBitsOfRequestsThatShare(TwoLayers());
 }
 
 TEST(Windows, KeepTheBitsOfRequestsWhoseLayersShareCaches) {
-  ExpectBitsOfRequestsThatShare(SharingFiles());
+  ExpectBitsOfRequestsThatShare(SharingLayers());
 }
 
 TEST(Windows, SayTruthfullyWhatOfAPrefixCanBeUsed) {
   const auto engine = Open("none", kLong);
   Tokens text = TokensOf(1000, 5);
-  const auto first = *engine->Generate(Read(text, 20));
+  const auto first = *engine->Generate(ReadOf(text, 20));
   // A text that goes on: all of it.
   text.insert(text.end(), first.token_ids.begin(), first.token_ids.end());
-  const auto second = *engine->Generate(Read(text, 10));
+  const auto second = *engine->Generate(ReadOf(text, 10));
   EXPECT_EQ(second.timings.cached_prompt_tokens, 1019);
   // A text that parts early: the window before that place was dropped.
   Tokens other = TokensOf(1000, 5);
   other.resize(300);
-  const auto third = *engine->Generate(Read(other, 10));
+  const auto third = *engine->Generate(ReadOf(other, 10));
   EXPECT_EQ(third.timings.cached_prompt_tokens, 0);
-  ExpectSame(third, *Open("none", kText)->Generate(Read(other, 10)), "third");
+  ExpectSame(third, *Open("none", kText)->Generate(ReadOf(other, 10)), "third");
 }
 
 // As the files of Gemma 4 ask for.
 TEST(Suppressed, TokensAreNeverDrawn) {
   const std::string folder = fixtures::TemporaryFolder();
-  fixtures::TinyModelOptions options{
-      .arch = "gemma4", .seed = 84, .n_layers = 3, .head_dim = 16, .window = 12};
+  auto options = fixtures::TinyOptions("gemma4 seed=84 n_layers=3 head_dim=16 window=12");
   for (const float temperature : {0.0f, 1.0f}) {
-    Request request = Read(TokensOf(10, 1), 60);
+    Request request = ReadOf(TokensOf(10, 1), 60);
     request.sampling.temperature = temperature;
     const auto generate = [&] {
-      auto engine = Engine::Open({.model = fixtures::WriteTinyModel(folder, options),
-                                  .speculative = {.method = "ngram", .controller = "fixed"}});
-      EXPECT_TRUE(engine) << engine.error().message;
-      return (*engine)->Generate(request)->token_ids;
+      const auto engine = OpenEngine({.model = fixtures::WriteTinyModel(folder, options),
+                                      .speculative = {.method = "ngram", .controller = "fixed"}});
+      return Generated(*engine, request).token_ids;
     };
     options.suppressed = {};
     const Tokens free = generate();

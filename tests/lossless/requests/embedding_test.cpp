@@ -3,7 +3,6 @@
 // to the bit whatever runs beside them and however the prompt was divided into passes.
 #include <gtest/gtest.h>
 
-#include "foretoken/scorer.h"
 #include "lossless/parts_testing.h"
 
 namespace foretoken {
@@ -11,12 +10,9 @@ namespace {
 
 constexpr Pooling kPoolings[] = {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast};
 
-// Made of words that recur, so that prompts share prefixes.
 Request Embed(int n, Pooling pooling, int variant = 0) {
   Request r;
-  r.prompt_tokens = {1};
-  for (int i = 1; i < n; ++i)
-    r.prompt_tokens.push_back(260 + (i * 7 + (i > 40 ? variant : 0)) % 50);
+  r.prompt_tokens = RecurringTokens(n, variant);
   r.max_new_tokens = 0;
   r.embedding = pooling;
   return r;
@@ -92,19 +88,14 @@ TEST(Embedding, InCompanyIsThatOfARequestAlone) {
 // Heads read the normed states as features; a pass may have both.
 TEST(Embedding, IsOfTheStatesThatHeadsRead) {
   const auto plain = OpenEngine(PairOptions());
-  fixtures::TinyHeadOptions head;
-  head.target = {.seed = 51, .context_length = 96};
-  EngineOptions options = PairOptions();
-  options.draft_model = fixtures::WriteTinyHead(fixtures::TemporaryFolder(), head);
-  const auto headed = OpenEngine(options);
+  const auto headed = OpenEngine(HeadOptions({}));
   ASSERT_TRUE(headed->summary().hidden_states.normed);
   for (const Pooling pooling : kPoolings)
     EXPECT_EQ(EmbeddingOf(*plain, Embed(50, pooling)), EmbeddingOf(*headed, Embed(50, pooling)));
-  const auto scorer = Scorer::Create(PairOptions(), {.normed = true});
-  ASSERT_TRUE(scorer) << scorer.error().message;
+  const auto scorer = Checked(Scorer::Create(PairOptions(), {.normed = true}));
   const Request r = Embed(50, Pooling::kNone);
-  ASSERT_TRUE((*scorer)->Score(r.prompt_tokens));
-  const auto states = (*scorer)->hidden_states();
+  ASSERT_TRUE(scorer->Score(r.prompt_tokens));
+  const auto states = scorer->hidden_states();
   EXPECT_EQ(EmbeddingOf(*plain, r), std::vector<float>(states.begin(), states.end()));
 }
 
@@ -137,11 +128,10 @@ TEST(Embedding, OfACancelledRequestIsEmpty) {
   EngineOptions options = PairOptions();
   options.prefill_rows = 4;
   const auto engine = OpenEngine(options);
-  const auto c =
-      engine->Generate(Embed(90, Pooling::kMean), [](const RoundEvent&) { return false; });
-  ASSERT_TRUE(c);
-  EXPECT_EQ(c->finish_reason, FinishReason::kCancelled);
-  EXPECT_TRUE(c->embedding.empty());
+  const Completion c =
+      Checked(engine->Generate(Embed(90, Pooling::kMean), [](const RoundEvent&) { return false; }));
+  EXPECT_EQ(c.finish_reason, FinishReason::kCancelled);
+  EXPECT_TRUE(c.embedding.empty());
 }
 
 }  // namespace

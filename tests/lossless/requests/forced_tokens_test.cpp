@@ -20,13 +20,6 @@ Request AskForRecord(float temperature, std::uint64_t seed, const char* grammar 
   return r;
 }
 
-EngineOptions ForcedOptions(const std::string& method, int max_sequences = 1) {
-  EngineOptions options = PairOptions(max_sequences);
-  options.speculative.method = method;
-  if (method != "standalone" && method != "portfolio") options.draft_model.clear();
-  return options;
-}
-
 struct Told {
   Completion completion;
   std::map<std::string, int> rounds, accepted;  // by drafter
@@ -34,16 +27,13 @@ struct Told {
 
 Told Tell(Engine& engine, const Request& request) {
   Told told;
-  auto completion = engine.Generate(request, [&](const RoundEvent& round) {
-    if (round.drafted > 0) {
-      const std::string drafter(round.drafter);
-      ++told.rounds[drafter];
-      told.accepted[drafter] += round.drafted - static_cast<int>(round.rejected.size());
-    }
+  told.completion = Checked(engine.Generate(request, [&](const RoundEvent& round) {
+    if (round.drafted == 0) return true;
+    const std::string drafter(round.drafter);
+    ++told.rounds[drafter];
+    told.accepted[drafter] += round.drafted - static_cast<int>(round.rejected.size());
     return true;
-  });
-  EXPECT_TRUE(completion) << completion.error().message;
-  if (completion) told.completion = *std::move(completion);
+  }));
   return told;
 }
 
@@ -55,7 +45,7 @@ Request Plain(Request r) {
 TEST(ForcedTokens, AreDraftedBesideEveryMethodAndTheTextStaysPlain) {
   for (const char* controller : {"fixed", "cost-model", "ewma"}) {
     for (const char* method : {"grammar", "ngram", "standalone", "portfolio"}) {
-      EngineOptions options = ForcedOptions(method);
+      EngineOptions options = OptionsOfMethod(method);
       options.speculative.controller = controller;
       const auto engine = OpenEngine(options);
       int rounds = 0;
@@ -70,7 +60,7 @@ TEST(ForcedTokens, AreDraftedBesideEveryMethodAndTheTextStaysPlain) {
         const Told told = Tell(*engine, r);
         EXPECT_EQ(told.completion.token_ids, Generated(*engine, Plain(r)).token_ids)
             << method << " " << controller;
-        EXPECT_TRUE(told.completion.text.starts_with("{ name: ")) << told.completion.text;
+        EXPECT_TRUE(Begins(told.completion.text, "{ name: "));
         if (const auto found = told.rounds.find("grammar"); found != told.rounds.end())
           rounds += found->second;
       }
@@ -82,7 +72,7 @@ TEST(ForcedTokens, AreDraftedBesideEveryMethodAndTheTextStaysPlain) {
 }
 
 TEST(ForcedTokens, LetFewerPassesMakeTheText) {
-  const auto engine = OpenEngine(ForcedOptions("grammar"));
+  const auto engine = OpenEngine(OptionsOfMethod("grammar"));
   Request r = AskForRecord(0, 0, R"(root ::= "once upon a time once upon a time")");
   r.ignore_eos = false;
   const Told told = Tell(*engine, r);
@@ -115,7 +105,7 @@ TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadDistributions) {
     Request r = AskForRecord(0.9f, 3);
     r.speculative.strategy = strategy;
     const Told told = Tell(*engine, r);
-    EXPECT_TRUE(told.completion.text.starts_with("{ name: ")) << told.completion.text;
+    EXPECT_TRUE(Begins(told.completion.text, "{ name: "));
     EXPECT_FALSE(told.rounds.contains("grammar")) << Name(strategy);
     EXPECT_TRUE(told.rounds.contains("standalone")) << Name(strategy);
   }
@@ -123,7 +113,7 @@ TEST(ForcedTokens, StayOutOfTheWayOfRulesThatReadDistributions) {
 
 // A lookup's draft is cut where the grammar excludes it, because it would be rejected there.
 TEST(ForcedTokens, LookupsDraftNothingThatTheGrammarRulesOut) {
-  const auto engine = OpenEngine(ForcedOptions("ngram"));
+  const auto engine = OpenEngine(OptionsOfMethod("ngram"));
   const char* const gbnf = "root ::= ([u-v]{3} [s-t]{2})+";
   const auto grammar = *grammar::Grammar::Compile(
       gbnf,
@@ -158,10 +148,9 @@ TEST(ForcedTokens, OfRequestsTogetherAreThoseOfEachAlone) {
     if (seed % 4 == 3) requests.back().sampling.grammar.clear();
     requests.back().sampling.logit_bias[100 + static_cast<int>(seed)] = 3;
   }
-  const auto together = engine->GenerateBatch(requests);
-  ASSERT_TRUE(together);
+  const auto together = GeneratedTogether(*engine, requests);
   for (std::size_t i = 0; i < requests.size(); ++i)
-    EXPECT_EQ((*together)[i].token_ids, Generated(*engine, Plain(requests[i])).token_ids) << i;
+    EXPECT_EQ(together[i].token_ids, Generated(*engine, Plain(requests[i])).token_ids) << i;
 }
 
 }  // namespace

@@ -2,10 +2,6 @@
 // Heads draft behind hidden states of the caller's: what they draft within a request, bit for bit.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "foretoken/scorer.h"
-#include "foretoken/speculative_decoder.h"
 #include "lossless/parts_testing.h"
 
 namespace foretoken {
@@ -19,15 +15,7 @@ struct HeadCase {
 };
 
 std::unique_ptr<SpeculativeDecoder> OpenedHead(const HeadCase& head) {
-  static const std::string folder = fixtures::TemporaryFolder();
-  fixtures::TinyHeadOptions options;
-  options.target = {.seed = 51, .context_length = 96};
-  options.eagle = head.eagle, options.block = head.block;
-  EngineOptions engine = PairOptions();
-  engine.draft_model = fixtures::WriteTinyHead(folder, options);
-  auto decoder = SpeculativeDecoder::Create(engine);
-  EXPECT_TRUE(decoder) << decoder.error().message;
-  return decoder ? std::move(*decoder) : nullptr;
+  return MakeDecoder(HeadOptions({.eagle = head.eagle, .block = head.block}));
 }
 
 TEST(GivenHiddenStates, AHeadDraftsWhatItDraftsInARequest) {
@@ -39,8 +27,7 @@ TEST(GivenHiddenStates, AHeadDraftsWhatItDraftsInARequest) {
       const HiddenStates rows = given_decoder->engine().summary().hidden_states;
       EXPECT_GT(rows.width, 0);
       EXPECT_EQ(rows.normed, std::string(head.method) == "mtp");
-      auto scorer = Scorer::Create(PairOptions(), rows);
-      ASSERT_TRUE(scorer) << scorer.error().message;
+      const auto scorer = Checked(Scorer::Create(PairOptions(), rows));
       Request request = Ask(30, temperature, 4, 4);
       request.sampling.frequency_penalty = 0.3f;
       GivenSampling given{.sampling = request.sampling, .seed = 4};
@@ -48,27 +35,21 @@ TEST(GivenHiddenStates, AHeadDraftsWhatItDraftsInARequest) {
       int drafted = 0;
       while (!running->done()) {
         const Completion so_far = running->completion();
-        Tokens text = so_far.prompt_token_ids;
-        text.insert(text.end(), so_far.token_ids.begin(), so_far.token_ids.end());
-        ASSERT_TRUE((*scorer)->Truncate(0, 0));
-        ASSERT_TRUE((*scorer)->Score(std::span(text).first(text.size() - 1)));
-        given.hidden_states = (*scorer)->hidden_states();
+        const Tokens text = WholeText(so_far);
+        ASSERT_TRUE(scorer->Truncate(0, 0));
+        ASSERT_TRUE(scorer->Score(std::span(text).first(text.size() - 1)));
+        given.hidden_states = scorer->hidden_states();
         ASSERT_EQ(given.hidden_states.size(),
                   (text.size() - 1) * static_cast<std::size_t>(rows.width));
         given.n_generated = static_cast<int>(so_far.token_ids.size());
-        const auto want = running->Draft();
-        ASSERT_TRUE(want);
-        const auto got =
-            given_decoder->Draft(text, given, {.num_steps = static_cast<int>(want->tokens.size())});
-        ASSERT_TRUE(got) << got.error().message;
-        ASSERT_EQ(Tokens(got->tokens.begin(), got->tokens.end()),
-                  Tokens(want->tokens.begin(), want->tokens.end()))
+        const auto want = Checked(running->Draft());
+        const auto got = Checked(
+            given_decoder->Draft(text, given, {.num_steps = static_cast<int>(want.tokens.size())}));
+        ASSERT_EQ(Tokens(got.tokens.begin(), got.tokens.end()),
+                  Tokens(want.tokens.begin(), want.tokens.end()))
             << head.method;
-        ASSERT_EQ(got->probabilities.size(), want->probabilities.size());
-        EXPECT_EQ(std::memcmp(got->probabilities.data(), want->probabilities.data(),
-                              want->probabilities.size_bytes()),
-                  0);
-        drafted += static_cast<int>(got->tokens.size());
+        EXPECT_TRUE(SameBits(got.probabilities, want.probabilities));
+        drafted += static_cast<int>(got.tokens.size());
         ASSERT_TRUE(running->Verify());
       }
       EXPECT_GT(drafted, 10) << head.method;
@@ -95,14 +76,13 @@ TEST(GivenHiddenStates, SaysWhatCannotBe) {
   EXPECT_FALSE(block->Draft(text, given));  // a block drafter needs all
   given.hidden_states = rows;
   EXPECT_TRUE(block->Draft(text, given));
-  auto pair = SpeculativeDecoder::Create(PairOptions());
-  ASSERT_TRUE(pair);
-  EXPECT_EQ((*pair)->engine().summary().hidden_states.width, 0);
-  EXPECT_FALSE((*pair)->Draft(text, given));
+  const auto pair = MakeDecoder(PairOptions());
+  EXPECT_EQ(pair->engine().summary().hidden_states.width, 0);
+  EXPECT_FALSE(pair->Draft(text, given));
   EXPECT_FALSE(Scorer::Create(PairOptions(), {.layers = {99}}));
-  auto without = Scorer::Create(PairOptions());
-  ASSERT_TRUE((*without)->Score(text));
-  EXPECT_TRUE((*without)->hidden_states().empty());
+  const auto without = MakeScorer(PairOptions());
+  ASSERT_TRUE(without->Score(text));
+  EXPECT_TRUE(without->hidden_states().empty());
 }
 
 }  // namespace

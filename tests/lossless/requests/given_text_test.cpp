@@ -3,11 +3,7 @@
 // Draft(context), its own pass, Verify(drafts, logits). Nothing here reads a clock.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "foretoken/built_in_drafters.h"
-#include "foretoken/scorer.h"
-#include "foretoken/speculative_decoder.h"
 #include "lossless/parts_testing.h"
 
 namespace foretoken {
@@ -16,12 +12,6 @@ namespace {
 using Tokens = std::vector<std::int32_t>;
 
 constexpr int kVocabulary = 320;
-
-std::unique_ptr<SpeculativeDecoder> MakeDecoder(EngineOptions options) {
-  auto decoder = SpeculativeDecoder::Create(std::move(options));
-  EXPECT_TRUE(decoder) << decoder.error().message;
-  return decoder ? std::move(*decoder) : nullptr;
-}
 
 Tokens GivenPrompt() {
   Tokens text = {1};
@@ -32,11 +22,6 @@ Tokens GivenPrompt() {
 // The program's own target: the pair's target, by a scorer.
 class OwnTarget {
  public:
-  OwnTarget() {
-    auto scorer = Scorer::Create(PairOptions());
-    EXPECT_TRUE(scorer) << scorer.error().message;
-    scorer_ = std::move(*scorer);
-  }
   // [drafts + 1, vocabulary]
   TokenRows Run(const Tokens& text, std::span<const std::int32_t> drafts) {
     EXPECT_TRUE(scorer_->Truncate(0, 0));
@@ -49,7 +34,7 @@ class OwnTarget {
   }
 
  private:
-  std::unique_ptr<Scorer> scorer_;
+  std::unique_ptr<Scorer> scorer_ = MakeScorer(PairOptions());
 };
 
 void Extend(Tokens& text, std::span<const std::int32_t> drafts, const VerifiedDrafts& verified) {
@@ -57,38 +42,27 @@ void Extend(Tokens& text, std::span<const std::int32_t> drafts, const VerifiedDr
   text.push_back(verified.next);
 }
 
-EngineOptions ByStrategy(VerifyStrategy strategy) {
-  EngineOptions options = PairOptions();
-  options.speculative.strategy = strategy;
-  return options;
-}
-
 // The drafts keep what they were drawn from, and stand behind their context.
 TEST(GivenText, DraftAndVerifyGiveWhatStepGives) {
-  for (const VerifyStrategy strategy :
-       {VerifyStrategy::kAuto, VerifyStrategy::kResidual, VerifyStrategy::kSampleMatch,
-        VerifyStrategy::kBlock, VerifyStrategy::kTargetProbability, VerifyStrategy::kRelaxed,
-        VerifyStrategy::kTypicalAcceptance, VerifyStrategy::kLogitComparison}) {
-    const auto chained = MakeDecoder(ByStrategy(strategy)),
-               stepped = MakeDecoder(ByStrategy(strategy));
+  for (const VerifyStrategy strategy : EveryStrategy()) {
+    if (strategy == VerifyStrategy::kGreedy) continue;  // for temperature 0
+    const auto chained = MakeDecoder(OptionsBy(strategy)),
+               stepped = MakeDecoder(OptionsBy(strategy));
     OwnTarget target;
     GivenSampling given{.seed = 5};
     given.sampling.temperature = 0.9f;
     given.sampling.top_p = 0.95f;
     for (Tokens text = GivenPrompt(); text.size() < 80;) {
-      const auto drafted = chained->Draft(text, given);
-      ASSERT_TRUE(drafted) << drafted.error().message;
-      const Tokens drafts(drafted->tokens.begin(), drafted->tokens.end());
+      const auto drafted = Checked(chained->Draft(text, given));
+      const Tokens drafts(drafted.tokens.begin(), drafted.tokens.end());
       const TokenRows logits = target.Run(text, drafts);
-      const auto verified = chained->Verify(drafts, logits, given);
-      ASSERT_TRUE(verified) << verified.error().message;
-      const auto step = stepped->Step(text, logits, given);
-      ASSERT_TRUE(step) << step.error().message;
-      EXPECT_EQ(Tokens(step->drafts.begin(), step->drafts.end()), drafts);
-      EXPECT_EQ(verified->strategy, step->verified.strategy);
-      ASSERT_EQ(verified->accepted, step->verified.accepted) << Name(strategy);
-      ASSERT_EQ(verified->next, step->verified.next) << Name(strategy);
-      Extend(text, drafts, *verified);
+      const auto verified = Checked(chained->Verify(drafts, logits, given));
+      const auto step = Checked(stepped->Step(text, logits, given));
+      EXPECT_EQ(Tokens(step.drafts.begin(), step.drafts.end()), drafts);
+      EXPECT_EQ(verified.strategy, step.verified.strategy);
+      ASSERT_EQ(verified.accepted, step.verified.accepted) << Name(strategy);
+      ASSERT_EQ(verified.next, step.verified.next) << Name(strategy);
+      Extend(text, drafts, verified);
     }
     std::printf("  accepted %.3f chained, %.3f stepped: %s\n", chained->acceptance_rate(),
                 stepped->acceptance_rate(), Name(strategy));
@@ -125,8 +99,7 @@ class Counted final : public Drafter {
 
 TEST(GivenText, TheDrafterReadsEachTokenOnce) {
   const auto counted = std::make_shared<Counted>();
-  EngineOptions options = PairOptions();
-  options.draft_model.clear();
+  EngineOptions options = TargetOptions();
   options.drafter = counted;
   const auto decoder = MakeDecoder(options);
   OwnTarget target;
@@ -137,20 +110,17 @@ TEST(GivenText, TheDrafterReadsEachTokenOnce) {
     Tokens text = GivenPrompt();
     text[3] = steps ? 90 : 91;  // another text than before
     for (; text.size() < 80; ++rounds) {
-      const auto drafted = decoder->Draft(text, {}, {.num_steps = 3});
-      ASSERT_TRUE(drafted) << drafted.error().message;
-      const Tokens drafts(drafted->tokens.begin(), drafted->tokens.end());
+      const auto drafted = Checked(decoder->Draft(text, {}, {.num_steps = 3}));
+      const Tokens drafts(drafted.tokens.begin(), drafted.tokens.end());
       drafts_made += static_cast<int>(drafts.size());
       const TokenRows logits = target.Run(text, drafts);
       if (steps) {
-        const auto step = decoder->Step(text, logits);
-        ASSERT_TRUE(step) << step.error().message;
-        drafts_made += static_cast<int>(step->drafts.size());
-        Extend(text, step->drafts, step->verified);
+        const auto step = Checked(decoder->Step(text, logits));
+        drafts_made += static_cast<int>(step.drafts.size());
+        Extend(text, step.drafts, step.verified);
       } else {
-        const auto verified = decoder->Verify(drafts, logits, {});
-        ASSERT_TRUE(verified);
-        Extend(text, drafts, *verified);
+        const auto verified = Checked(decoder->Verify(drafts, logits, {}));
+        Extend(text, drafts, verified);
       }
     }
     std::printf("  %d tokens read before drafts in %d rounds of texts of 31 to 80, %s\n",
@@ -161,10 +131,9 @@ TEST(GivenText, TheDrafterReadsEachTokenOnce) {
   }
   // A request takes the place of the text, and leaves nothing behind for the next.
   const Completion want = Generated(*OpenEngine(PairOptions()), Ask(20, 0.9f, 3));
-  const auto got = decoder->Generate(Ask(20, 0.9f, 3));
-  ASSERT_TRUE(got) << got.error().message;
-  EXPECT_EQ(got->token_ids, want.token_ids);
-  EXPECT_EQ(got->speculation.accepted, want.speculation.accepted);
+  const Completion got = Checked(decoder->Generate(Ask(20, 0.9f, 3)));
+  EXPECT_EQ(got.token_ids, want.token_ids);
+  EXPECT_EQ(got.speculation.accepted, want.speculation.accepted);
   EXPECT_TRUE(decoder->Draft(GivenPrompt()));
 }
 
@@ -180,6 +149,13 @@ class Counter final : public Drafter {
  private:
   const int by_;
 };
+
+std::unique_ptr<SpeculativeDecoder> CountingDecoder(int by, const std::string& controller) {
+  EngineOptions options = TargetOptions();
+  options.speculative.controller = controller;
+  options.drafter = std::make_shared<Counter>(by);
+  return MakeDecoder(options);
+}
 
 // Logits of a target that counts by one behind the text and its drafts.
 std::vector<float> Counting(std::int32_t last, std::size_t rows) {
@@ -223,11 +199,7 @@ Length Lengths(SpeculativeDecoder& decoder, int rounds, bool verifies_nothing = 
 TEST(GivenText, TheDefaultControllerLearnsFromIt) {
   for (const char* controller : {"cost-model", "by-text"})
     for (const bool verifies_nothing : {true, false}) {
-      EngineOptions options = PairOptions();
-      options.draft_model.clear();
-      options.speculative.controller = controller;
-      options.drafter = std::make_shared<Counter>(2);
-      const auto decoder = MakeDecoder(options);
+      const auto decoder = CountingDecoder(2, controller);
       const Length bad = Lengths(*decoder, 80, verifies_nothing);
       std::printf("  nothing accepted: %d drafts in 80 rounds, %d in the last 20: %s\n", bad.all,
                   bad.last_20, controller);
@@ -235,11 +207,7 @@ TEST(GivenText, TheDefaultControllerLearnsFromIt) {
       EXPECT_LE(bad.last_20, 4) << controller;
     }
   // With costs that no clock changes, drafts that are all accepted stay.
-  EngineOptions options = PairOptions();
-  options.draft_model.clear();
-  options.speculative.controller = "by-text";
-  options.drafter = std::make_shared<Counter>(1);
-  const auto decoder = MakeDecoder(options);
+  const auto decoder = CountingDecoder(1, "by-text");
   const Length good = Lengths(*decoder, 80);
   std::printf("  all accepted: %d drafts first, %d in the last 20 rounds\n", good.first,
               good.last_20);
@@ -248,28 +216,20 @@ TEST(GivenText, TheDefaultControllerLearnsFromIt) {
 }
 
 TEST(GivenText, DraftsOfARoundKeepTheirNumberUntilTheyAreVerified) {
-  EngineOptions options = PairOptions();
-  options.draft_model.clear();
-  options.speculative.controller = "by-text";
-  options.drafter = std::make_shared<Counter>(1);
-  const auto decoder = MakeDecoder(options);
+  const auto decoder = CountingDecoder(1, "by-text");
   const Tokens text = {1, 60};
   const std::size_t n = decoder->Draft(text)->tokens.size();
   for (int i = 0; i < 30; ++i) ASSERT_EQ(decoder->Draft(text)->tokens.size(), n);
   EXPECT_EQ(decoder->Draft(text, {}, {.num_steps = 2})->tokens.size(), 2u);
   // A request's own limit ends with it.
-  EngineOptions fixed = PairOptions();
-  const auto second = MakeDecoder(fixed);
+  const auto second = MakeDecoder(PairOptions());
   EXPECT_EQ(second->Draft(text)->tokens.size(), 4u);
   ASSERT_TRUE(second->Generate(Ask(10, 0, 0, 2)));
   EXPECT_EQ(second->Draft(text)->tokens.size(), 4u);
 }
 
 TEST(GivenText, TheSpeedupIsEstimatedWithoutAPassOfTheTarget) {
-  EngineOptions options = PairOptions();
-  options.draft_model.clear();
-  options.drafter = std::make_shared<Counter>(1);
-  const auto decoder = MakeDecoder(options);
+  const auto decoder = CountingDecoder(1, "fixed");
   EXPECT_EQ(decoder->speedup_estimate(), 1);
   const Length lengths = Lengths(*decoder, 5);
   EXPECT_EQ(lengths.all, 20);
@@ -311,8 +271,7 @@ TEST(GivenText, PenaltiesTakeTheTextThatTheyNeedOrAreRefused) {
     const auto refused = decoder->Verify({}, {row, kVocabulary}, given);
     ASSERT_FALSE(refused) << kind;
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_TRUE(refused.error().message.starts_with("sampling: penalties and processors"))
-        << refused.error().message;
+    EXPECT_TRUE(Begins(refused.error().message, "sampling: penalties and processors"));
   }
   given.n_generated = 3;
   EXPECT_FALSE(decoder->Draft(text, given));
@@ -324,14 +283,12 @@ TEST(GivenText, PenaltiesTakeTheTextThatTheyNeedOrAreRefused) {
   while (!running->done()) {
     const Completion so_far = running->completion();
     const auto want = running->Draft();
-    Tokens all = so_far.prompt_token_ids;
-    all.insert(all.end(), so_far.token_ids.begin(), so_far.token_ids.end());
+    const Tokens all = WholeText(so_far);
     GivenSampling same{.sampling = request.sampling};
     same.n_generated = static_cast<int>(so_far.token_ids.size());
     const auto got =
-        decoder->Draft(all, same, {.num_steps = static_cast<int>(want->tokens.size())});
-    ASSERT_TRUE(got);
-    EXPECT_EQ(Tokens(got->tokens.begin(), got->tokens.end()),
+        Checked(decoder->Draft(all, same, {.num_steps = static_cast<int>(want->tokens.size())}));
+    EXPECT_EQ(Tokens(got.tokens.begin(), got.tokens.end()),
               Tokens(want->tokens.begin(), want->tokens.end()));
     ASSERT_TRUE(running->Verify());
   }

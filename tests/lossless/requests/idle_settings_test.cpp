@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <tuple>
 
 #include "foretoken/speculative_config.h"
@@ -25,16 +26,10 @@ struct Combination {
 };
 
 std::vector<Combination> Combinations() {
-  constexpr VerifyStrategy kStrategies[] = {
-      VerifyStrategy::kAuto,           VerifyStrategy::kGreedy,
-      VerifyStrategy::kResidual,       VerifyStrategy::kSampleMatch,
-      VerifyStrategy::kBlock,          VerifyStrategy::kTargetProbability,
-      VerifyStrategy::kRelaxed,        VerifyStrategy::kTypicalAcceptance,
-      VerifyStrategy::kLogitComparison};
   std::vector<Combination> all;
   for (const float t : {0.0f, 0.8f}) {
     for (const char* method : {"none", "standalone", "ngram"})
-      for (const VerifyStrategy strategy : kStrategies)
+      for (const VerifyStrategy strategy : EveryStrategy())
         all.push_back({method, "fixed", strategy, t});
     for (const char* method : {"suffix", "prediction"})
       all.push_back({method, "fixed", VerifyStrategy::kAuto, t});
@@ -99,8 +94,7 @@ using Shown = std::vector<
     std::tuple<std::vector<std::int32_t>, std::vector<std::int64_t>, std::vector<std::int64_t>>>;
 Shown Observe(const Combination& of, const SpeculativeOptions& options,
               SpeculativeUse* use = nullptr) {
-  EngineOptions engine_options = PairOptions();
-  if (options.method != "standalone") engine_options.draft_model.clear();
+  EngineOptions engine_options = OptionsOfMethod(options.method);
   engine_options.speculative = options;
   auto engine = Engine::Open(std::move(engine_options));
   if (!engine) return {};
@@ -116,36 +110,21 @@ Shown Observe(const Combination& of, const SpeculativeOptions& options,
 }
 
 // Values that make a difference wherever the setting is read.
-const std::map<std::string_view, std::string>& Values() {
-  static const std::map<std::string_view, std::string> values = [] {
-    const std::string corpus = fixtures::TemporaryFolder() + "/corpus.txt";
-    std::ofstream(corpus) << PlainText(0) << PlainText(0.8f);
-    return std::map<std::string_view, std::string>{
-        {"num_speculative_tokens", "2"},
-        {"min_speculative_tokens", "8"},
-        {"lookahead_initial", "1"},
-        {"lookahead_min", "2"},
-        {"lookahead_max", "2"},
-        {"lookahead_alpha", "1"},
-        {"lookahead_cooldown_steps", "9"},
-        {"num_speculative_tokens_per_batch_size", "1:2"},
-        {"draft_p_min", "0.5"},
-        {"draft_vocabulary", "20"},
-        {"synthetic_acceptance_rate", "0.6"},
-        {"acceptance_threshold", "0.5"},
-        {"skip_sample_adjustment", "on"},
-        {"typical_epsilon", "0"},
-        {"typical_delta", "0"},
-        {"relaxed_top_n", "1"},
-        {"relaxed_delta", "0"},
-        {"ngram_max", "1"},
-        {"ngram_min", "2"},
-        {"ngram_storage", "single-level"},
-        {"ngram_filler_top_k", "8"},
-        {"ngram_keep", "on"},
-        {"ngram_corpus", corpus},
-        {"suffix_max_tokens", "0"},
-    };
+const std::map<std::string, std::string>& Values() {
+  static const std::map<std::string, std::string> values = [] {
+    std::istringstream words(
+        "num_speculative_tokens 2 min_speculative_tokens 8 lookahead_initial 1 lookahead_min 2 "
+        "lookahead_max 2 lookahead_alpha 1 lookahead_cooldown_steps 9 "
+        "num_speculative_tokens_per_batch_size 1:2 draft_p_min 0.5 draft_vocabulary 20 "
+        "synthetic_acceptance_rate 0.6 acceptance_threshold 0.5 skip_sample_adjustment on "
+        "typical_epsilon 0 typical_delta 0 relaxed_top_n 1 relaxed_delta 0 ngram_max 1 "
+        "ngram_min 2 ngram_storage single-level ngram_filler_top_k 8 ngram_keep on "
+        "suffix_max_tokens 0");
+    std::map<std::string, std::string> made;
+    for (std::string name, value; words >> name >> value;) made[name] = value;
+    made["ngram_corpus"] = fixtures::TemporaryFolder() + "/corpus.txt";
+    std::ofstream(made["ngram_corpus"]) << PlainText(0) << PlainText(0.8f);
+    return made;
   }();
   return values;
 }

@@ -5,18 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 #include "fixtures/engines_testing.h"
-#include "foretoken/engine.h"
+#include "lossless/bundled_testing.h"
 
 namespace foretoken {
 namespace {
-
-std::string SeededModel(const char* name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
-}
 
 struct Case {
   VerifyStrategy strategy;
@@ -26,8 +21,8 @@ struct Case {
 
 EngineOptions OptionsOfCase(const Case& c, int max_sequences = 1, int threads = 1) {
   EngineOptions options;
-  options.model = SeededModel("9m-q8_0");
-  options.draft_model = SeededModel("1m-draft-q8_0");
+  options.model = Bundled("9m-q8_0");
+  options.draft_model = Bundled("1m-draft-q8_0");
   options.speculative.method = c.method;
   options.speculative.controller = c.controller;
   options.speculative.strategy = c.strategy;
@@ -57,12 +52,6 @@ std::vector<Request> SeededRequests() {
     r.seed = 300 + requests.size();
   }
   return requests;
-}
-
-std::vector<Completion> AloneOnSeed(Engine& engine, const std::vector<Request>& requests) {
-  std::vector<Completion> texts;
-  for (const Request& r : requests) texts.push_back(Generated(engine, r));
-  return texts;
 }
 
 void ExpectSameDraws(const std::vector<Completion>& a, const std::vector<Completion>& b,
@@ -95,17 +84,12 @@ class Load {
   std::vector<std::thread> threads_;
 };
 
-class SeedThatDraftsMayBend : public testing::TestWithParam<Case> {
- protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(SeededModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
-  }
-};
+class SeedThatDraftsMayBend : public WithBundledModels<testing::TestWithParam<Case>> {};
 
 TEST_P(SeedThatDraftsMayBend, GivesOneText) {
   const auto requests = SeededRequests();
   const auto engine = OpenEngine(OptionsOfCase(GetParam()));
-  const auto first = AloneOnSeed(*engine, requests);
+  const auto first = GeneratedInTurn(*engine, requests);
   std::int64_t drafted = 0, accepted = 0;
   for (const Completion& c : first) {
     EXPECT_EQ(c.strategy, Name(GetParam().strategy));
@@ -114,17 +98,16 @@ TEST_P(SeedThatDraftsMayBend, GivesOneText) {
   }
   EXPECT_GT(drafted, 20);  // enough drafts that lengths could matter
   EXPECT_LT(accepted, drafted);
-  ExpectSameDraws(AloneOnSeed(*engine, requests), first, "after other requests");
-  ExpectSameDraws(AloneOnSeed(*OpenEngine(OptionsOfCase(GetParam())), requests), first,
+  ExpectSameDraws(GeneratedInTurn(*engine, requests), first, "after other requests");
+  ExpectSameDraws(GeneratedInTurn(*OpenEngine(OptionsOfCase(GetParam())), requests), first,
                   "another engine");
   {
     const auto two = OpenEngine(OptionsOfCase(GetParam(), 1, 2));
     const Load load;
-    ExpectSameDraws(AloneOnSeed(*two, requests), first, "two threads, load");
+    ExpectSameDraws(GeneratedInTurn(*two, requests), first, "two threads, load");
   }
-  const auto together = OpenEngine(OptionsOfCase(GetParam(), 8))->GenerateBatch(requests);
-  ASSERT_TRUE(together) << together.error().message;
-  ExpectSameDraws(*together, first, "a batch");
+  ExpectSameDraws(GeneratedTogether(*OpenEngine(OptionsOfCase(GetParam(), 8)), requests), first,
+                  "a batch");
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, SeedThatDraftsMayBend,
@@ -137,21 +120,19 @@ INSTANTIATE_TEST_SUITE_P(Strategies, SeedThatDraftsMayBend,
                                          Case{VerifyStrategy::kResidual, "standalone",
                                               "batch-size"}),
                          [](const auto& of) {
-                           std::string name = std::string(Name(of.param.strategy)) + "_" +
-                                              of.param.method + "_" + of.param.controller;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
+                           return Underscored(std::string(Name(of.param.strategy)) + "_" +
+                                              of.param.method + "_" + of.param.controller);
                          });
 
 // The negative control: other lengths do give other texts, so the test above would detect them.
-TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
-  if (!std::filesystem::exists(SeededModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+using SeedThatDraftsMayBendControl = WithBundledModels<>;
+TEST_F(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
   auto requests = SeededRequests();
   const auto engine = OpenEngine(OptionsOfCase({VerifyStrategy::kResidual, "standalone", "fixed"}));
   for (Request& r : requests) r.speculative.num_speculative_tokens = 2;
-  const auto two = AloneOnSeed(*engine, requests);
+  const auto two = GeneratedInTurn(*engine, requests);
   for (Request& r : requests) r.speculative.num_speculative_tokens = 5;
-  const auto five = AloneOnSeed(*engine, requests);
+  const auto five = GeneratedInTurn(*engine, requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     EXPECT_EQ(two[i].controller, "fixed");
     EXPECT_NE(two[i].token_ids, five[i].token_ids) << i;
@@ -159,16 +140,16 @@ TEST(SeedThatDraftsMayBendControl, OtherLengthsGiveOtherTexts) {
 }
 
 // Where the text does not depend on drafts, lengths still follow measured time.
-TEST(SeedThatDraftsCannotBend, LeavesLengthsToTheController) {
-  if (!std::filesystem::exists(SeededModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
+using SeedThatDraftsCannotBend = WithBundledModels<>;
+TEST_F(SeedThatDraftsCannotBend, LeavesLengthsToTheController) {
   const auto engine = OpenEngine(OptionsOfCase({VerifyStrategy::kResidual, "standalone"}));
   Request r = SeededRequests()[0];
   r.speculative.strategy = VerifyStrategy::kAuto;
-  EXPECT_EQ(AloneOnSeed(*engine, {r})[0].controller, "cost-model");
+  EXPECT_EQ(GeneratedInTurn(*engine, {r})[0].controller, "cost-model");
   r.speculative.strategy = VerifyStrategy::kResidual;
   r.sampling.temperature = 0;
-  EXPECT_EQ(AloneOnSeed(*engine, {r})[0].controller, "cost-model");
-  EXPECT_NE(engine->summary().notices.at(0).find("by-text"), std::string::npos);
+  EXPECT_EQ(GeneratedInTurn(*engine, {r})[0].controller, "cost-model");
+  EXPECT_TRUE(Says(engine->summary().notices.at(0), "by-text"));
   EXPECT_TRUE(
       OpenEngine(OptionsOfCase({VerifyStrategy::kAuto, "standalone"}))->summary().notices.empty());
 }

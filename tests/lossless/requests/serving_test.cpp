@@ -7,10 +7,8 @@
 #include <map>
 #include <random>
 
-#include "fixtures/engines_testing.h"
-#include "fixtures/tiny_model.h"
-#include "foretoken/engine.h"
 #include "kernels/dispatch.h"
+#include "lossless/same_bits_testing.h"
 
 namespace foretoken {
 namespace {
@@ -19,41 +17,22 @@ using Tokens = std::vector<std::int32_t>;
 
 constexpr int kContext = 256;
 
-// A target and its drafters, by method.
-struct Models {
-  std::string target;
-  std::map<std::string, std::string> drafts;
-};
-
-const Models& Files() {
-  static const Models models = [] {
-    const std::string folder = fixtures::TemporaryFolder();
-    fixtures::TinyModelOptions options{
-        .seed = 81, .n_layers = 1, .head_dim = 32, .context_length = kContext};
-    Models m;
-    m.target = fixtures::WriteTinyModel(folder, options);
-    m.drafts["eagle"] =
-        fixtures::WriteTinyHead(folder, {.target = options, .eagle = true, .layers = {0, 0, 1}});
-    m.drafts["mtp"] = fixtures::WriteTinyHead(folder, {.target = options});
-    m.drafts["dflash"] = fixtures::WriteTinyHead(
-        folder, {.target = options, .block = true, .window = 12, .layers = {0, 1}});
-    options.noise = 0.15;
-    m.drafts["standalone"] = fixtures::WriteTinyModel(folder, options);
-    return m;
-  }();
-  return models;
+// By method.
+const std::map<std::string, std::string>& Files() {
+  static const auto files =
+      WriteDrafts({.seed = 81, .n_layers = 1, .head_dim = 32, .context_length = kContext},
+                  {{"eagle", {.eagle = true, .layers = {0, 0, 1}}},
+                   {"mtp", {}},
+                   {"dflash", {.block = true, .window = 12, .layers = {0, 1}}}});
+  return files;
 }
 
 EngineOptions Options(const std::string& method) {
-  EngineOptions options{.model = Files().target,
+  EngineOptions options{.model = Files().at("none"),
                         .speculative = {.method = method, .controller = "fixed"},
                         .threads = 1};
-  if (Files().drafts.contains(method)) options.draft_model = Files().drafts.at(method);
+  if (method != "none" && Files().contains(method)) options.draft_model = Files().at(method);
   return options;
-}
-
-std::unique_ptr<Engine> Open(const EngineOptions& options) {
-  return OpenEngine(options);
 }
 
 struct Arrival {
@@ -97,11 +76,8 @@ std::vector<Completion> Serve(Engine& engine, const std::vector<Arrival>& arriva
   std::vector<Ticket> tickets;
   std::size_t next = 0;
   for (int step = 0; next < arrivals.size() || InHand(engine) > 0; ++step) {
-    for (; next < arrivals.size() && arrivals[next].step <= step; ++next) {
-      const auto ticket = engine.Begin(arrivals[next].request);
-      EXPECT_TRUE(ticket) << ticket.error().message;
-      tickets.push_back(*ticket);
-    }
+    for (; next < arrivals.size() && arrivals[next].step <= step; ++next)
+      tickets.push_back(Checked(engine.Begin(arrivals[next].request)));
     engine.Step();
     if (step > 20'000) {
       ADD_FAILURE() << "the requests never end";
@@ -118,12 +94,25 @@ std::vector<Completion> ServeAlone(EngineOptions options, const std::vector<Arri
   options.max_sequences = 1;
   options.cache_tokens = 0;
   options.prefix_cache = false;
-  const auto engine = Open(options);
+  const auto engine = OpenEngine(options);
   std::vector<Completion> completions;
   for (const Arrival& arrival : arrivals) completions.push_back(*engine->Generate(arrival.request));
   EXPECT_EQ(engine->load().cached_prompt_tokens, 0);
   EXPECT_EQ(engine->load().idle_blocks, 0);
   return completions;
+}
+
+// The requests served with these options against each one alone; the engine that served them.
+struct Served {
+  std::unique_ptr<Engine> engine;
+  std::vector<Completion> alone, together;
+};
+Served ExpectSameAsAlone(const EngineOptions& options, const std::vector<Arrival>& arrivals,
+                         const std::string& where) {
+  Served served{OpenEngine(options), ServeAlone(options, arrivals), {}};
+  served.together = Serve(*served.engine, arrivals);
+  ExpectSame(served.together, served.alone, where);
+  return served;
 }
 
 // The drafts, too, do not depend on other requests, where their length does not.
@@ -156,16 +145,12 @@ TEST_P(Serving, RequestsThatComeAndGoGetTheBitsTheyGetAlone) {
   const bool remembers = method == "suffix" || method == "eagle" || method == "mtp";
   for (unsigned seed = 0; seed < 3; ++seed) {
     const auto arrivals = Arrivals(100 + seed, 14, 200);
-    EngineOptions options = Options(GetParam());
-    const auto alone = ServeAlone(options, arrivals);
+    EngineOptions options = Options(method);
     options.max_sequences = 5;
-    const auto engine = Open(options);
-    const auto served = Serve(*engine, arrivals);
-    for (std::size_t i = 0; i < arrivals.size(); ++i) {
-      const std::string where = fmt::format("{} seed {} request {}", GetParam(), seed, i);
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(served[i], alone[i], where));
-      if (!remembers) ExpectSameRounds(served[i], alone[i], where);
-    }
+    const std::string where = fmt::format("{} seed {}", method, seed);
+    const auto [engine, alone, served] = ExpectSameAsAlone(options, arrivals, where);
+    for (std::size_t i = 0; i < arrivals.size() && !remembers; ++i)
+      ExpectSameRounds(served[i], alone[i], where);
     ExpectCountsFit(served, engine->load());
     EXPECT_EQ(engine->load().preemptions, 0);
     cached += engine->load().cached_prompt_tokens;
@@ -182,16 +167,11 @@ TEST_P(Serving, RequestsThatGiveTheirBlocksBackGoOnAsIfNothingHadHappened) {
     for (unsigned seed = 0; seed < 6; ++seed) {
       const auto arrivals = Arrivals(200 + seed, 14, 180);
       EngineOptions options = Options(GetParam());
-      const auto alone = ServeAlone(options, arrivals);
       options.max_sequences = 5;
       options.cache_tokens = 256;
       options.prefix_cache = prefix_cache;
-      const auto engine = Open(options);
-      const auto served = Serve(*engine, arrivals);
-      for (std::size_t i = 0; i < arrivals.size(); ++i) {
-        const std::string where = fmt::format("{} seed {} request {}", GetParam(), seed, i);
-        ASSERT_NO_FATAL_FAILURE(ExpectSame(served[i], alone[i], where));
-      }
+      const auto [engine, alone, served] =
+          ExpectSameAsAlone(options, arrivals, fmt::format("{} seed {}", GetParam(), seed));
       ExpectCountsFit(served, engine->load());
       EXPECT_LE(engine->load().free_blocks + engine->load().idle_blocks, 8);
       preemptions += engine->load().preemptions;
@@ -211,16 +191,12 @@ TEST(Serving, UnderResidualTheDraftsAreNotShortenedWhereBlocksRunOut) {
     const auto arrivals = Arrivals(300 + seed, 10, 180);
     EngineOptions options = Options("standalone");
     options.speculative.strategy = VerifyStrategy::kResidual;
-    const auto alone = ServeAlone(options, arrivals);
     options.max_sequences = 4;
     options.cache_tokens = 224;
-    const auto engine = Open(options);
-    const auto served = Serve(*engine, arrivals);
-    for (std::size_t i = 0; i < arrivals.size(); ++i) {
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(served[i], alone[i], fmt::format("request {}", i)));
+    const auto [engine, alone, served] = ExpectSameAsAlone(options, arrivals, "");
+    for (std::size_t i = 0; i < arrivals.size(); ++i)
       if (!arrivals[i].request.sampling.greedy())
         ExpectSameRounds(served[i], alone[i], fmt::format("request {}", i));
-    }
     preemptions += engine->load().preemptions;
   }
   EXPECT_GT(preemptions, 5);
@@ -234,15 +210,10 @@ TEST(Serving, EveryCacheTypeAndInstructionSetSharesAndGivesBackExactly) {
       EngineOptions options = Options("standalone");
       options.isa = kernels::Name(isa);
       options.cache_type_k = options.cache_type_v = type;
-      const auto alone = ServeAlone(options, arrivals);
       options.max_sequences = 4;
       options.cache_tokens = 256;
-      const auto engine = Open(options);
-      const auto served = Serve(*engine, arrivals);
-      for (std::size_t i = 0; i < arrivals.size(); ++i)
-        ASSERT_NO_FATAL_FAILURE(
-            ExpectSame(served[i], alone[i], fmt::format("{} request {}", options.isa, i)));
-      EXPECT_GT(engine->load().cached_prompt_tokens, 0);
+      const Served served = ExpectSameAsAlone(options, arrivals, options.isa);
+      EXPECT_GT(served.engine->load().cached_prompt_tokens, 0);
     }
 }
 
@@ -251,18 +222,13 @@ TEST(Serving, UnderTheCostModelTextsAreThoseOfARequestAlone) {
   const auto arrivals = Arrivals(9, 12, 180);
   EngineOptions options = Options("portfolio");
   options.speculative.controller = "cost-model";
-  options.draft_model = Files().drafts.at("standalone");
-  const auto alone = ServeAlone(options, arrivals);
+  options.draft_model = Files().at("standalone");
   options.max_sequences = 5;
   options.cache_tokens = 256;
-  const auto engine = Open(options);
-  const auto served = Serve(*engine, arrivals);
-  for (std::size_t i = 0; i < arrivals.size(); ++i)
-    ASSERT_NO_FATAL_FAILURE(ExpectSame(served[i], alone[i], fmt::format("request {}", i)));
-  EXPECT_GT(engine->load().preemptions, 0);
+  EXPECT_GT(ExpectSameAsAlone(options, arrivals, "").engine->load().preemptions, 0);
 }
 
-Request Read(const Tokens& prompt, int n) {
+Request ReadOf(const Tokens& prompt, int n) {
   Request r;
   r.prompt_tokens = prompt;
   r.max_new_tokens = n;
@@ -272,11 +238,11 @@ Request Read(const Tokens& prompt, int n) {
 }
 
 TEST(PrefixCache, ServesAPromptsFullBlocksButNeverAllOfIt) {
-  const auto engine = Open(Options("none"));
+  const auto engine = OpenEngine(Options("none"));
   for (const int n : {31, 32, 33, 64, 65, 96, 100}) {
     const Tokens prompt = TokensOf(n, static_cast<unsigned>(1000 + n));
-    const auto first = *engine->Generate(Read(prompt, 4)),
-               second = *engine->Generate(Read(prompt, 4));
+    const auto first = *engine->Generate(ReadOf(prompt, 4)),
+               second = *engine->Generate(ReadOf(prompt, 4));
     EXPECT_EQ(first.timings.cached_prompt_tokens, 0) << n;
     EXPECT_EQ(second.timings.cached_prompt_tokens, (n - 1) / 32 * 32) << n;
     EXPECT_EQ(second.timings.prompt_tokens, n - (n - 1) / 32 * 32) << n;
@@ -285,24 +251,24 @@ TEST(PrefixCache, ServesAPromptsFullBlocksButNeverAllOfIt) {
 }
 
 TEST(PrefixCache, HoldsGeneratedTextToo) {
-  const auto engine = Open(Options("none"));
+  const auto engine = OpenEngine(Options("none"));
   Tokens text = TokensOf(20, 5);
-  const auto first = *engine->Generate(Read(text, 80));
+  const auto first = *engine->Generate(ReadOf(text, 80));
   text.insert(text.end(), first.token_ids.begin(), first.token_ids.end());
   // The last token was never computed.
-  EXPECT_EQ(engine->Generate(Read(text, 1))->timings.cached_prompt_tokens, 99);
+  EXPECT_EQ(engine->Generate(ReadOf(text, 1))->timings.cached_prompt_tokens, 99);
 }
 
 // A conversation, turn by turn: nothing that was computed is computed again, whatever drafts.
 TEST(PrefixCache, LetsEachTurnReadOnlyWhatIsNew) {
   for (const char* method : {"none", "standalone", "ngram", "self"}) {
-    const auto engine = Open(Options(method)), fresh = Open(Options("none"));
+    const auto engine = OpenEngine(Options(method)), fresh = OpenEngine(Options("none"));
     Tokens text = TokensOf(37, 9);
     int known = 0;
     for (unsigned turn = 0; turn < 8; ++turn) {
-      const auto answer = *engine->Generate(Read(text, 11));
+      const auto answer = *engine->Generate(ReadOf(text, 11));
       EXPECT_GE(answer.timings.cached_prompt_tokens, known) << method << " " << turn;
-      Request alone = Read(text, 11);
+      Request alone = ReadOf(text, 11);
       alone.reuse_prefix = false;
       EXPECT_EQ(answer.token_ids, fresh->Generate(alone)->token_ids) << method << " " << turn;
       text.insert(text.end(), answer.token_ids.begin(), answer.token_ids.end());
@@ -316,9 +282,9 @@ TEST(PrefixCache, LetsEachTurnReadOnlyWhatIsNew) {
 TEST(PrefixCache, OfARequestThatStillRunsIsServedWhileItsPromptIsRead) {
   EngineOptions options = Options("none");
   options.max_sequences = 2;
-  const auto engine = Open(options);
+  const auto engine = OpenEngine(options);
   const Tokens prompt = TokensOf(200, 6);
-  const auto a = *engine->Begin(Read(prompt, 3)), b = *engine->Begin(Read(prompt, 3));
+  const auto a = *engine->Begin(ReadOf(prompt, 3)), b = *engine->Begin(ReadOf(prompt, 3));
   while (engine->Step()) {
   }
   const auto first = *engine->Take(a), second = *engine->Take(b);
@@ -330,31 +296,29 @@ TEST(PrefixCache, OfARequestThatStillRunsIsServedWhileItsPromptIsRead) {
 TEST(PrefixCache, IsOffWhereItIsSwitchedOff) {
   EngineOptions options = Options("none");
   options.prefix_cache = false;
-  const auto engine = Open(options);
+  const auto engine = OpenEngine(options);
   const Tokens prompt = TokensOf(100, 7);
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(engine->Generate(Read(prompt, 4))->timings.cached_prompt_tokens, 0);
+    EXPECT_EQ(engine->Generate(ReadOf(prompt, 4))->timings.cached_prompt_tokens, 0);
   EXPECT_EQ(engine->load().idle_blocks, 0);
 }
 
 TEST(PrefixCache, ScoringAndMeasuringTakeItsBlocksAndHarmNoText) {
-  const auto engine = Open(Options("none"));
+  const auto engine = OpenEngine(Options("none"));
   const Tokens prompt = TokensOf(100, 8);
-  const auto before = *engine->Generate(Read(prompt, 20));
+  const auto before = *engine->Generate(ReadOf(prompt, 20));
   ASSERT_TRUE(engine->Measure({.rows = {1, 4}, .contexts = {0, 100}, .repeats = 1}));
   ASSERT_TRUE(engine->Score(TokensOf(250, 9)));
-  EXPECT_EQ(engine->Generate(Read(prompt, 20))->token_ids, before.token_ids);
+  EXPECT_EQ(engine->Generate(ReadOf(prompt, 20))->token_ids, before.token_ids);
 }
 
 TEST(CacheTokens, ThatARequestDoesNotFitAreNamedWhenItBegins) {
   EngineOptions options = Options("none");
   options.cache_tokens = 128;
-  const auto engine = Open(options);
-  EXPECT_TRUE(engine->Generate(Read(TokensOf(100, 1), 28)));
-  const auto refused = engine->Begin(Read(TokensOf(100, 1), 29));
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
-  EXPECT_NE(refused.error().message.find("EngineOptions::cache_tokens"), std::string::npos);
+  const auto engine = OpenEngine(options);
+  EXPECT_TRUE(engine->Generate(ReadOf(TokensOf(100, 1), 28)));
+  EXPECT_TRUE(Refused(engine->Begin(ReadOf(TokensOf(100, 1), 29)), "EngineOptions::cache_tokens",
+                      ErrorCode::kTooLarge));
   EXPECT_FALSE(engine->Score(TokensOf(140, 1)));
   options.cache_tokens = 100;
   EXPECT_FALSE(Engine::Open(options));
@@ -363,9 +327,9 @@ TEST(CacheTokens, ThatARequestDoesNotFitAreNamedWhenItBegins) {
 TEST(CacheTokens, BoundTheMemoryThatIsReserved) {
   EngineOptions options = Options("none");
   options.max_sequences = 8;
-  const auto all = Open(options)->summary().target.cache_bytes;
+  const auto all = OpenEngine(options)->summary().target.cache_bytes;
   options.cache_tokens = 512;
-  EXPECT_EQ(Open(options)->summary().target.cache_bytes * 4, all);
+  EXPECT_EQ(OpenEngine(options)->summary().target.cache_bytes * 4, all);
 }
 
 // A request that is cancelled while it waits for blocks or rows ends too.
@@ -373,9 +337,9 @@ TEST(Serving, CancelledRequestsEndAtOnceWhereverTheyAre) {
   EngineOptions options = Options("none");
   options.max_sequences = 3;
   options.cache_tokens = 160;
-  const auto engine = Open(options);
+  const auto engine = OpenEngine(options);
   std::vector<Ticket> tickets;
-  for (unsigned i = 0; i < 5; ++i) tickets.push_back(*engine->Begin(Read(TokensOf(30, i), 100)));
+  for (unsigned i = 0; i < 5; ++i) tickets.push_back(*engine->Begin(ReadOf(TokensOf(30, i), 100)));
   for (int i = 0; i < 60; ++i) engine->Step();
   EXPECT_GT(engine->load().preempted + engine->load().waiting, 0);
   for (const Ticket ticket : tickets) engine->Cancel(ticket);
@@ -388,7 +352,7 @@ TEST(Serving, CancelledRequestsEndAtOnceWhereverTheyAre) {
 // Passes from a request's beginning to its first token, while `others` continue.
 int PassesToFirstToken(Engine& engine, const Tokens& prompt) {
   bool first = false;
-  const auto ticket = *engine.Begin(Read(prompt, 1), [&first](const RoundEvent& round) {
+  const auto ticket = *engine.Begin(ReadOf(prompt, 1), [&first](const RoundEvent& round) {
     first |= !round.events.empty();
     return true;
   });
@@ -408,13 +372,13 @@ class LongPrompts : public testing::Test {
                           .speculative = {.method = "none"},
                           .max_sequences = 4,
                           .threads = 1};
-    engine_ = Open(options);
+    engine_ = OpenEngine(options);
   }
   std::unique_ptr<Engine> engine_;
 };
 
 TEST_F(LongPrompts, LetShortOnesGoFirst) {
-  const auto long_one = *engine_->Begin(Read(TokensOf(2000, 1), 1));
+  const auto long_one = *engine_->Begin(ReadOf(TokensOf(2000, 1), 1));
   engine_->Step();
   int served = 0;
   for (unsigned i = 0; !engine_->Take(long_one); ++i, ++served)
@@ -423,12 +387,12 @@ TEST_F(LongPrompts, LetShortOnesGoFirst) {
 }
 
 TEST_F(LongPrompts, AreNotStarvedByShortOnesThatKeepComing) {
-  const auto long_one = *engine_->Begin(Read(TokensOf(2000, 1), 1));
+  const auto long_one = *engine_->Begin(ReadOf(TokensOf(2000, 1), 1));
   std::optional<Completion> done;
   unsigned n = 0;
   int passes = 0;
   for (; !done && passes < 2000; ++passes) {
-    while (InHand(*engine_) < 12) ASSERT_TRUE(engine_->Begin(Read(TokensOf(200, 100 + n++), 1)));
+    while (InHand(*engine_) < 12) ASSERT_TRUE(engine_->Begin(ReadOf(TokensOf(200, 100 + n++), 1)));
     engine_->Step();
     done = engine_->Take(long_one);
   }
@@ -438,12 +402,12 @@ TEST_F(LongPrompts, AreNotStarvedByShortOnesThatKeepComing) {
 
 TEST_F(LongPrompts, DoNotHoldUpThoseThatDecode) {
   std::int64_t tokens = 0;
-  (void)*engine_->Begin(Read(TokensOf(10, 3), 400), [&tokens](const RoundEvent& round) {
+  (void)*engine_->Begin(ReadOf(TokensOf(10, 3), 400), [&tokens](const RoundEvent& round) {
     tokens += static_cast<std::int64_t>(round.events.size());
     return true;
   });
   engine_->Step();
-  const auto long_one = *engine_->Begin(Read(TokensOf(2000, 1), 1));
+  const auto long_one = *engine_->Begin(ReadOf(TokensOf(2000, 1), 1));
   const std::int64_t before = tokens;
   int passes = 0;
   std::optional<Completion> done;

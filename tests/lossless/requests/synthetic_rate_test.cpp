@@ -2,30 +2,23 @@
 // synthetic_acceptance_rate is the mean of accepted / drafted under every controller.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
 
-#include "foretoken/engine.h"
+#include "fixtures/engines_testing.h"
+#include "lossless/bundled_testing.h"
 
 namespace foretoken {
 namespace {
 
-std::string BundledModel(const char* name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/models/tales-" + name + ".gguf";
-}
-
 SpeculationStats GeneratedAtRate(const char* controller, double rate) {
   EngineOptions options;
-  options.model = BundledModel("9m-q8_0");
-  options.draft_model = BundledModel("1m-draft-q8_0");
+  options.model = Bundled("9m-q8_0");
+  options.draft_model = Bundled("1m-draft-q8_0");
   options.speculative.controller = controller;
   options.speculative.synthetic_acceptance_rate = rate;
   options.max_sequences = 4;
   options.context_size = 512;
   options.threads = 1;
-  auto engine = Engine::Open(options);
-  EXPECT_TRUE(engine) << engine.error().message;
   std::vector<Request> requests(4);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     requests[i].prompt = "Once upon a time";
@@ -33,10 +26,9 @@ SpeculationStats GeneratedAtRate(const char* controller, double rate) {
     requests[i].ignore_eos = true;
     requests[i].seed = 40 + i;
   }
-  const auto completions = (*engine)->GenerateBatch(requests);
-  EXPECT_TRUE(completions) << completions.error().message;
   SpeculationStats all;
-  for (const Completion& c : *completions) all.Add(c.speculation);
+  for (const Completion& c : GeneratedTogether(*OpenEngine(options), requests))
+    all.Add(c.speculation);
   return all;
 }
 
@@ -72,12 +64,7 @@ double Off(const SpeculationStats& stats, double rate) {
          std::sqrt(variance);
 }
 
-class SyntheticRate : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(BundledModel("9m-q8_0"))) GTEST_SKIP() << "no bundled models";
-  }
-};
+class SyntheticRate : public WithBundledModels<testing::TestWithParam<const char*>> {};
 
 TEST_P(SyntheticRate, IsTheMeanOfAcceptedOverDrafted) {
   for (const double rate : {.3, .6, .9}) {
@@ -96,11 +83,7 @@ TEST_P(SyntheticRate, IsTheMeanOfAcceptedOverDrafted) {
 
 INSTANTIATE_TEST_SUITE_P(Controllers, SyntheticRate,
                          testing::Values("cost-model", "by-text", "ewma", "heuristic", "fixed"),
-                         [](const auto& of) {
-                           std::string name = of.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& of) { return Underscored(of.param); });
 
 }  // namespace
 }  // namespace foretoken
