@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/json/json_reader.h"
 #include "formats/huggingface/tokenizer.h"
 #include "fuzz/json_seeds.h"
 #include "text/tokenizer/tokenizer.h"
@@ -58,7 +59,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::ofstream(Folder() + "/tokenizer.json", std::ios::binary)
       .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
-  static const formats::huggingface::Json kConfig = {{"eos_token_id", {1, 2}}, {"bos_token_id", 0}};
+  static const Json kConfig = JsonOrNull(R"({"eos_token_id": [1, 2], "bos_token_id": 0})");
   formats::Metadata metadata;
   constexpr std::int64_t kRows = 12;
   const auto read = formats::huggingface::ReadTokenizer(Folder(), kConfig, kRows, metadata);
