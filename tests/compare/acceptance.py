@@ -82,11 +82,7 @@ def compare(args, kind, target, head):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--foretoken", required=True)
-    parser.add_argument("--llama", required=True)
-    parser.add_argument("--seen-as", required=True)
-    parser.add_argument("--port", type=int, default=18123)
-    parser.add_argument("--context", type=int, default=256)
+    generation.add_arguments(parser, needed=("foretoken", "llama", "seen-as"))
     parser.add_argument("--drafts", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=120)
     parser.add_argument("--bound", type=float, default=0.02)

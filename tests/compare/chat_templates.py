@@ -11,19 +11,20 @@ is installed, it renders them once more. Exit code 1 on a difference.
 """
 import hashlib
 import json
-import os
 import pathlib
 import re
-import struct
-import subprocess
 import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "server"))
+from gguf_file import GgufFile  # noqa: E402
+from rendered import Ours  # noqa: E402
 
 try:
     import python_jinja
 except ImportError:
     python_jinja = None
 
-HERE = pathlib.Path(__file__).resolve().parent
 EXPECTED = HERE / "templates" / "expected.json"
 BOS, EOS = "<s>", "</s>"
 ROLE = "message['role']"
@@ -170,38 +171,10 @@ CALLS = [
 ]
 
 
-def gguf_templates(path):
-    """The strings of a GGUF file's keys tokenizer.chat_template*."""
-    sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-    with open(path, "rb") as file:
-        def number(form):
-            return struct.unpack("<" + form, file.read(struct.calcsize(form)))[0]
-
-        def text():
-            return file.read(number("Q"))
-
-        def value(kind):
-            if kind == 8:
-                return text()
-            if kind != 9:
-                return file.read(sizes[kind])
-            kind, count = number("I"), number("Q")
-            if kind != 8:
-                return file.seek(sizes[kind] * count, 1)
-            return [text() for _ in range(count)]
-
-        assert file.read(4) == b"GGUF", path
-        number("I"), number("Q")
-        for _ in range(number("Q")):
-            key = text().decode()
-            content = value(number("I"))
-            if re.fullmatch(r"tokenizer\.chat_template(\..+)?", key):
-                yield f"{path}: {key}", content.decode()
-
-
 def templates_of(path):
     if path.endswith(".gguf"):
-        yield from gguf_templates(path)
+        keys = GgufFile(path).values
+        yield from ((f"{path}: {key}", keys[key]) for key in keys if re.fullmatch(r"tokenizer\.chat_template(\..+)?", key))
         return
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -221,17 +194,6 @@ def contexts():
     for messages, more in plain + CALLS:
         for prompt in (True, False):
             yield {"messages": messages, "bos_token": BOS, "eos_token": EOS, "tools": None, "documents": None, "add_generation_prompt": prompt, **more}
-
-
-class Ours:
-    def __init__(self, program):
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
-
-    def render(self, template, context):
-        self.process.stdin.write(json.dumps({"template": template, "context": context}) + "\n")
-        self.process.stdin.flush()
-        reply = json.loads(self.process.stdout.readline())
-        return reply.get("text"), reply.get("error")
 
 
 def digest(text):

@@ -11,8 +11,8 @@ is write_tiny_model) the model is made before. Exit code 77 without numpy.
 """
 import argparse
 import math
+import os
 import random
-import struct
 import subprocess
 import sys
 
@@ -22,60 +22,31 @@ except ImportError:
     print("skipped: python3-numpy is not installed")
     sys.exit(77)
 
-BOUND = 1e-4
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
+from gguf_file import GgufFile  # noqa: E402
 
-SIZES = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+BOUND = 1e-4
 SMALLEST_SUM = 2.0 ** -14  # the weights of the chosen experts are divided by their sum, but by no less than this
 
 
-class File:
+class File(GgufFile):
     """Metadata without the name of the architecture, and tensors: arrays of doubles, the slowest dimension first."""
 
     def __init__(self, path):
-        self.data, self.at, self.meta, self.places = np.memmap(path, np.uint8, "r"), 8, {}, {}
-        tensors, entries = self.number("Q"), self.number("Q")
-        for _ in range(entries):
-            key = self.text()
-            self.meta[key] = self.value(self.number("I"))
-        for _ in range(tensors):
-            name = self.text()
-            shape = [self.number("Q") for _ in range(self.number("I"))]
-            self.places[name] = (shape[::-1], self.number("I"), self.number("Q"))
-        alignment = self.meta.get("general.alignment", 32)
-        self.start = -(-self.at // alignment) * alignment
-        self.arch = self.meta["general.architecture"]
-
-    def number(self, code):
-        size = struct.calcsize("<" + code)
-        self.at += size
-        return struct.unpack("<" + code, self.data[self.at - size:self.at].tobytes())[0]
-
-    def text(self):
-        size = self.number("Q")
-        self.at += size
-        return self.data[self.at - size:self.at].tobytes().decode("utf-8", "replace")
-
-    def value(self, kind):
-        if kind == 8:
-            return self.text()
-        if kind == 9:
-            kind, size = self.number("I"), self.number("Q")
-            return [self.value(kind) for _ in range(size)]
-        return self.number(SIZES[kind])
+        super().__init__(path)
+        self.places = {name: (shape[::-1], kind, self.begin + offset) for name, shape, kind, offset in self.tensors}
 
     def key(self, name, default=None):
-        return self.meta.get(self.arch + "." + name, default)
+        return self.values.get(f"{self.values['general.architecture']}.{name}", default)
 
     def tensor(self, name):
         if name not in self.places:
             return None
-        shape, kind, offset = self.places[name]
+        shape, kind, begin = self.places[name]
         if kind not in (0, 1):
             raise ValueError("%s: only F32 and F16 can be read" % name)
         code = "<f4" if kind == 0 else "<f2"
-        size = int(np.prod(shape)) * np.dtype(code).itemsize
-        begin = self.start + offset
-        return self.data[begin:begin + size].view(code).reshape(shape).astype(np.float64)
+        return np.frombuffer(self.data, code, int(np.prod(shape)), begin).reshape(shape).astype(np.float64)
 
 
 def gelu(x):

@@ -11,8 +11,6 @@ bound of their own.
 """
 import argparse
 import os
-import shlex
-import subprocess
 import sys
 
 import generation
@@ -52,19 +50,11 @@ def compare(args, model, pooling):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--foretoken", required=True)
-    parser.add_argument("--llama", required=True)
-    parser.add_argument("--seen-as", required=True)
+    generation.add_arguments(parser, 8099, 512, needed=("foretoken", "llama", "seen-as"))
     parser.add_argument("--bound", type=float, default=1e-3)
-    parser.add_argument("--context", type=int, default=512)
-    parser.add_argument("--port", type=int, default=8099)
     parser.add_argument("models", nargs="+")
     args = parser.parse_args()
-    try:
-        subprocess.run([*shlex.split(args.llama), "llama-server", "--version"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        print("skipped: there is no llama-server: %s" % error)
-        sys.exit(77)
+    generation.need_server(args.llama)
     print("| model | pooling | embeddings | largest difference | smallest cosine | |\n|---|---|---|---|---|---|", flush=True)
     results = [compare(args, model, pooling) for model in args.models for pooling in POOLINGS]
     sys.exit(0 if all(results) else 1)

@@ -97,6 +97,15 @@ class Programs:
         return json.loads(run(self.foretoken, "inspect", "-m", model, "--json"))["type"]
 
 
+def need_server(prefix):
+    """Ends the comparison as skipped where the prefix runs no llama-server."""
+    try:
+        subprocess.run([*shlex.split(prefix), "llama-server", "--version"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print("skipped: there is no llama-server: %s" % error)
+        sys.exit(77)
+
+
 def run(*command):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -188,13 +197,11 @@ def compare(prefix, seen_as, port, programs, model):
     return greedy[0] and good, kind, greedy, (good, *found), words
 
 
-def add_arguments(parser):
-    parser.add_argument("--foretoken", required=True)
-    parser.add_argument("--score", required=True)
-    parser.add_argument("--llama", required=True)
-    parser.add_argument("--seen-as", required=True)
-    parser.add_argument("--port", type=int, default=18123)
-    parser.add_argument("--context", type=int, default=256)
+def add_arguments(parser, port=18123, context=256, needed=("foretoken", "score", "llama", "seen-as")):
+    for name in needed:
+        parser.add_argument("--" + name, required=True)
+    parser.add_argument("--port", type=int, default=port)
+    parser.add_argument("--context", type=int, default=context)
 
 
 def main():

@@ -16,81 +16,39 @@ those that llama.cpp reads: it expands both files to F32. Exit code 1 on a diffe
 import argparse
 import array
 import math
-import mmap
 import os
 import shlex
-import struct
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
+from gguf_file import GgufFile  # noqa: E402
+
 TYPES = "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q5_1 Q5_0 Q4_K_M Q4_K_S Q4_1 Q4_0 IQ4_NL IQ4_XS MXFP4_MOE Q3_K_L Q3_K_M Q3_K_S Q2_K".split()
 NAMES = {0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 30: "BF16", 10: "Q2_K", 11: "Q3_K", 20: "IQ4_NL", 23: "IQ4_XS", 39: "MXFP4"}
-VALUE_WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-STRING, ARRAY = 8, 9
 PIECE = 1 << 20  # values compared at once
 
 
-class Gguf:
-    """The tensors of a file: {name: (type, number of values, offset in the file)}."""
+class Gguf(GgufFile):
+    """types: the tensors as {name: (type, number of values, offset in the file)}."""
 
     def __init__(self, path):
-        with open(path, "rb") as file:
-            self.bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self.at, self.alignment = 4, 32
-        _, n_tensors, n_keys = self.take("<IQQ")
-        for _ in range(n_keys):
-            key = self.string()
-            kind, = self.take("<I")
-            if key == "general.alignment":
-                self.alignment, = self.take("<I")
-            else:
-                self.skip_value(kind)
-        entries = []
-        for _ in range(n_tensors):
-            name = self.string()
-            n_dims, = self.take("<I")
-            count = math.prod(self.take(f"<{n_dims}Q"))
-            kind, offset = self.take("<IQ")
-            entries.append((name, NAMES.get(kind, str(kind)), count, offset))
-        begin = -(-self.at // self.alignment) * self.alignment
-        self.tensors = {name: (kind, count, begin + offset) for name, kind, count, offset in entries}
-
-    def take(self, form):
-        values = struct.unpack_from(form, self.bytes, self.at)
-        self.at += struct.calcsize(form)
-        return values
-
-    def string(self):
-        size, = self.take("<Q")
-        self.at += size
-        return self.bytes[self.at - size:self.at].decode(errors="replace")
-
-    def skip_value(self, kind):
-        if kind == STRING:
-            self.string()
-        elif kind == ARRAY:
-            element, count = self.take("<IQ")
-            if element == STRING:
-                for _ in range(count):
-                    self.string()
-            else:
-                self.at += count * VALUE_WIDTHS[element]
-        else:
-            self.at += VALUE_WIDTHS[kind]
+        super().__init__(path)
+        self.types = {name: (NAMES.get(kind, str(kind)), math.prod(shape), self.begin + offset) for name, shape, kind, offset in self.tensors}
 
     def floats(self, name, first, count):
         """Values of an F32 tensor."""
-        kind, _, offset = self.tensors[name]
+        kind, _, offset = self.types[name]
         assert kind == "F32", (name, kind)
         values = array.array("f")
-        values.frombytes(self.bytes[offset + 4 * first:offset + 4 * (first + count)])
+        values.frombytes(self.data[offset + 4 * first:offset + 4 * (first + count)])
         return values
 
 
 def squared_error(a, b, name):
-    count = a.tensors[name][1]
-    assert count == b.tensors[name][1], f"{name}: sizes differ"
+    count = a.types[name][1]
+    assert count == b.types[name][1], f"{name}: sizes differ"
     return math.fsum(math.dist(a.floats(name, first, min(PIECE, count - first)), b.floats(name, first, min(PIECE, count - first))) ** 2
                      for first in range(0, count, PIECE))
 
@@ -132,10 +90,10 @@ class Comparison:
         subprocess.run([*self.ours_command, self.options.model, ours_path, kind], check=True)
         self.peer(self.options.model, theirs_path, kind)
         ours, theirs = Gguf(ours_path), Gguf(theirs_path)
-        if {n: t[:2] for n, t in ours.tensors.items()} != {n: t[:2] for n, t in theirs.tensors.items()}:
+        if {n: t[:2] for n, t in ours.types.items()} != {n: t[:2] for n, t in theirs.types.items()}:
             self.failures += 1
-            for name in sorted(set(ours.tensors) | set(theirs.tensors)):
-                a, b = ours.tensors.get(name), theirs.tensors.get(name)
+            for name in sorted(set(ours.types) | set(theirs.types)):
+                a, b = ours.types.get(name), theirs.types.get(name)
                 if a is None or b is None or a[:2] != b[:2]:
                     print(f"{kind:8} {name}: ours {a}, llama.cpp's {b}")
             return
@@ -143,7 +101,7 @@ class Comparison:
 
     def compare_errors(self, kind, types, ours, theirs):
         sums = {}  # by number type: tensors, values, squared errors of ours, of theirs, tensors with equal numbers
-        for name, (number_type, count, _) in types.tensors.items():
+        for name, (number_type, count, _) in types.types.items():
             row = sums.setdefault(number_type, [0, 0, 0.0, 0.0])
             row[0] += 1
             row[1] += count

@@ -11,14 +11,12 @@ of their own. Exit code 1 where a difference exceeds the bound or nothing was co
 """
 import argparse
 import os
-import shlex
-import subprocess
 import sys
 
 import generation
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
-import rerank_head  # noqa: E402
+import gguf_file  # noqa: E402
 import server_testing  # noqa: E402
 
 TEMPLATE = "Query:{query};document:{document};"
@@ -39,13 +37,13 @@ def tokens(post):
 
 def compare(args, model):
     path = model.removesuffix(".gguf") + ".ranker.gguf"
-    rerank_head.add_rerank_head(model, path, TEMPLATE)
-    server = generation.Server(args.llama, os.path.join(args.seen_as, os.path.basename(path)), args.port, 1024, "--reranking")
+    gguf_file.with_rerank_head(model, path, TEMPLATE)
+    server = generation.Server(args.llama, os.path.join(args.seen_as, os.path.basename(path)), args.port, args.context, "--reranking")
     try:
         wanted, their_tokens = [scores(server.post, query) for query in QUERIES], tokens(server.post)
     finally:
         server.stop()
-    with server_testing.Server(args.foretoken, "-m", path, "-t", "1", "-c", "1024", "--cache-type-k", "f32", "--cache-type-v", "f32", "-q", "--repack-cache",
+    with server_testing.Server(args.foretoken, "-m", path, "-t", "1", "-c", str(args.context), "--cache-type-k", "f32", "--cache-type-v", "f32", "-q", "--repack-cache",
                                "off") as server:
         found, our_tokens = [scores(server.post, query) for query in QUERIES], tokens(server.post)
     os.unlink(path)
@@ -60,18 +58,11 @@ def compare(args, model):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--foretoken", required=True)
-    parser.add_argument("--llama", required=True)
-    parser.add_argument("--seen-as", required=True)
+    generation.add_arguments(parser, 8098, 1024, needed=("foretoken", "llama", "seen-as"))
     parser.add_argument("--bound", type=float, default=1e-3)
-    parser.add_argument("--port", type=int, default=8098)
     parser.add_argument("models", nargs="+")
     args = parser.parse_args()
-    try:
-        subprocess.run([*shlex.split(args.llama), "llama-server", "--version"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        print("skipped: there is no llama-server: %s" % error)
-        sys.exit(77)
+    generation.need_server(args.llama)
     print("| model | pairs of the same tokens | largest difference | spread of scores | |\n|---|---|---|---|---|", flush=True)
     results = [compare(args, model) for model in args.models]
     sys.exit(0 if all(results) else 1)

@@ -15,9 +15,14 @@ of the answers fires where they are those before it, and adds the code of that t
 import array
 import collections
 import math
+import os
 import random
 import re
 import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
+from gguf_file import encoded, string, tensor_info  # noqa: E402
 
 NORMAL, CONTROL, USER = 1, 3, 4  # types of tokens
 CODE, BACK, OUT = 64, 7, 128  # dimensions of a code; heads that look back; dimensions of a code at the output
@@ -137,23 +142,8 @@ class Writer:
     def __init__(self):
         self.keys, self.tensors = [], []
 
-    def string(self, text):
-        return struct.pack("<Q", len(text.encode())) + text.encode()
-
     def key(self, name, value):
-        if isinstance(value, str):
-            kind = struct.pack("<I", 8) + self.string(value)
-        elif isinstance(value, bool):
-            kind = struct.pack("<I?", 7, value)
-        elif isinstance(value, int):
-            kind = struct.pack("<II", 4, value)
-        elif isinstance(value, float):
-            kind = struct.pack("<If", 6, value)
-        elif value and isinstance(value[0], int):
-            kind = struct.pack("<IIQ", 9, 5, len(value)) + struct.pack(f"<{len(value)}i", *value)
-        else:
-            kind = struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(self.string, value))
-        self.keys.append(self.string(name) + kind)
+        self.keys.append(string(name) + encoded(value))
 
     def tensor(self, name, rows, width):
         """Rows are {column: number}; one row alone is a vector."""
@@ -172,7 +162,7 @@ class Writer:
             file.write(b"GGUF" + struct.pack("<IQQ", 3, len(self.tensors), len(self.keys)) + b"".join(self.keys))
             offset = 0
             for name, shape, kind, data in self.tensors:
-                file.write(self.string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, offset))
+                file.write(tensor_info(name, shape, kind, offset))
                 offset += len(data) + -len(data) % 32
             file.write(b"\0" * (-file.tell() % 32))
             for *_, data in self.tensors:

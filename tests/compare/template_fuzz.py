@@ -8,9 +8,10 @@ usage: template_fuzz.py RENDER_TEMPLATES [--seed S] [--templates N] [--keep FILE
 import argparse
 import json
 import random
-import subprocess
 import sys
 import warnings
+
+from rendered import Ours
 
 try:
     import python_jinja
@@ -209,17 +210,6 @@ class Maker:
 
     def template(self):
         return self.pick(["", "{% set ns = namespace(a=1, b='x') %}"]) + self.block()
-
-
-class Ours:
-    def __init__(self, program):
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
-
-    def render(self, template, context):
-        self.process.stdin.write(json.dumps({"template": template, "context": context}) + "\n")
-        self.process.stdin.flush()
-        reply = json.loads(self.process.stdout.readline())
-        return reply.get("text"), reply.get("error")
 
 
 # What is known to differ and why; texts of Python's that hold the place of an object in memory, and the like.

@@ -13,32 +13,12 @@ import argparse
 import json
 import os
 import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
+from gguf_file import encoded, string, tensor_info  # noqa: E402
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
-
-
-def string(text):
-    data = text if isinstance(text, bytes) else text.encode()
-    return struct.pack("<Q", len(data)) + data
-
-
-def entry(key, value):
-    """A key with a value: bool, int, float, str, bytes (an array of u8), or a list of str, float or int."""
-    out = string(key)
-    if isinstance(value, bool):
-        return out + struct.pack("<IB", 7, value)
-    if isinstance(value, int):
-        return out + struct.pack("<II", 4, value)
-    if isinstance(value, float):
-        return out + struct.pack("<If", 6, value)
-    if isinstance(value, str):
-        return out + struct.pack("<I", 8) + string(value)
-    if isinstance(value, bytes):
-        return out + struct.pack("<IIQ", 9, 0, len(value)) + value
-    if not value or isinstance(value[0], (str, bytes)):
-        return out + struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(string, value))
-    code, letter = (6, "f") if isinstance(value[0], float) else (5, "i")
-    return out + struct.pack("<IIQ", 9, code, len(value)) + struct.pack(f"<{len(value)}{letter}", *value)
 
 
 def write_file(path, metadata, width=32):
@@ -54,10 +34,10 @@ def write_file(path, metadata, width=32):
     with open(path, "wb") as file:
         file.write(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)))
         for key, value in metadata.items():
-            file.write(entry(key, value))
+            file.write(string(key) + encoded(value))
         sizes, offset = [], 0
         for name, shape, kind in tensors:
-            file.write(string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, offset))
+            file.write(tensor_info(name, shape, kind, offset))
             size = (2 if kind == 1 else 4) * shape[0] * (shape[1] if len(shape) > 1 else 1)
             sizes.append(size + -size % 32)
             offset += sizes[-1]

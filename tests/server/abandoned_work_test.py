@@ -1,23 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Work on a body ends when nobody waits for its answer: its client has gone, or the server was told to stop. Each body here takes long, and would be
-refused at the end of that work with 400; the log says which of the two it was.
-
-usage: abandoned_work_test.py FORETOKEN MODELS
-"""
+refused at the end of that work with 400; the log says which of the two it was."""
 import json
-import os
-import pathlib
 import re
 import signal
-import sys
-import tempfile
-import unittest
 
-from server_testing import Server, request_bytes, responses
+from server_case import ONE_THREAD, ServerCase, main
+from server_testing import read_all, request_bytes, responses
 
-PROGRAM, MODELS = map(os.path.abspath, sys.argv[1:3])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 GOOD = {"prompt": "Once upon a time", "max_tokens": 12, "temperature": 0}
 # As many steps as a template may take, where the variable n is large.
@@ -31,20 +22,11 @@ BODIES = {
 TRIES = 200  # a body may not have been read when its client goes, or its work may be done before that is seen
 
 
-class AbandonedWork(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.file = pathlib.Path(cls.folder.name) / "template.jinja"
-        cls.file.write_text(TEMPLATE, encoding="ascii")
-
-    def serve(self):
-        server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "--chat-template-file", str(self.file))
-        self.addCleanup(server.__exit__)
-        return server
+class AbandonedWork(ServerCase):
+    FLAGS = ONE_THREAD
 
     def test_it_ends_with_its_client(self):
-        server = self.serve()
+        server = self.serve(template=TEMPLATE)
         good = server.completion(**GOOD)["choices"]
         for name, (path, body) in BODIES.items():
             with self.subTest(name):
@@ -60,11 +42,10 @@ class AbandonedWork(unittest.TestCase):
                 self.assertIn("status=499", ended[0])
 
     def test_without_an_end_of_the_connection_it_is_done(self):
-        server = self.serve()
+        server = self.serve(template=TEMPLATE)
         for name in ("prompt", "conversation"):
             with self.subTest(name):
-                status, _, data = server.send("POST", *BODIES[name])
-                self.assertEqual(status, 400, data)
+                server.error(*BODIES[name])
         self.assertNotIn("client_gone", server.log_text())
 
     def test_it_ends_when_the_server_is_told_to_stop(self):
@@ -72,14 +53,12 @@ class AbandonedWork(unittest.TestCase):
             with self.subTest(name):
                 statuses = set()
                 for _ in range(TRIES):
-                    server = self.serve()
+                    server = self.serve(template=TEMPLATE)
                     with server.socket() as sock:
                         sock.sendall(request_bytes(BODIES[name][0], BODIES[name][1]))
                         server.get("/health")  # the body has been read by now, most likely
                         server.process.send_signal(signal.SIGTERM)
-                        data = b""
-                        while part := sock.recv(1 << 16):
-                            data += part
+                        data = read_all(sock)
                     self.assertEqual(server.wait(), 0)
                     found = [json.loads(answer)["error"]["code"] for status, _, answer in responses(data) if status == 503]
                     statuses.update(status for status, _, _ in responses(data))
@@ -90,4 +69,4 @@ class AbandonedWork(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    main()

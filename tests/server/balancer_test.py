@@ -15,6 +15,7 @@ import time
 import unittest
 
 import replicas
+from server_testing import events, joined
 
 FORETOKEN, MODELS, CONFIGURATION = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]) / "haproxy.cfg"
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
@@ -128,13 +129,8 @@ class Balancer(unittest.TestCase):
 
         def work(i):
             status, _, data = self.balancer.send("POST", COMPLETION, bodies[i])
-            if status != 200:
-                seen[i] = (status, data)
-            elif bodies[i]["stream"]:
-                chunks = [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: {")]
-                seen[i] = "".join(chunk["choices"][0]["text"] for chunk in chunks if chunk["choices"])
-            else:
-                seen[i] = json.loads(data)["choices"][0]["text"]
+            good = status == 200
+            seen[i] = (joined(events(data))[0] if bodies[i]["stream"] else json.loads(data)["choices"][0]["text"]) if good else (status, data)
 
         # Long answers, so that the replica refuses requests for a while before it ends.
         long = [self.servers[1].begin(COMPLETION, {"prompt": f"{i}", "max_tokens": 480, "ignore_eos": True, "n": 4, "stream": True}) for i in range(4)]

@@ -1,23 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`foretoken serve --cache-file`: what a later server reads again, whose texts come back, what damage and a full disk cost, and what of it
-the log and the metrics tell.
-
-usage: cache_file_test.py FORETOKEN MODELS WRITE_TINY_MODEL
-"""
-import os
-import pathlib
+the log and the metrics tell."""
 import resource
-import signal
-import subprocess
-import sys
-import tempfile
-import unittest
 
-from server_testing import Server
+from server_case import PLAIN, TARGET, ServerCase, main, new_folder, recurrent_model
+from server_testing import cached_tokens
 
-PROGRAM, MODELS, WRITER = map(os.path.abspath, sys.argv[1:4])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 ANN, BOB = ({"Authorization": f"Bearer {key}"} for key in ("ann-key", "bob-key"))
 COUNTS = ("blocks", "bytes", "failed", "blocks_read_total", "tokens_read_total", "bytes_read_total", "blocks_written_total", "bytes_written_total",
           "refused_total")
@@ -27,23 +16,19 @@ def tokens(first, n=200):
     return [3 + (first * 31 + 7 * i + i // 13) % 290 for i in range(n)]
 
 
-class CacheFile(unittest.TestCase):
+class CacheFile(ServerCase):
+    FLAGS = [flag for flag in PLAIN if flag != "-q"]
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = new_folder(self.addCleanup)
         self.file = self.folder / "blocks"
 
-    def start(self, *flags, model=TARGET):
-        server = Server(PROGRAM, "-m", model, "-t", "1", "--repack-cache", "off", "--spec-type", "none", "--cache-file", str(self.file), "--cache-file-mb",
-                        "64", *flags)
-        self.addCleanup(server.__exit__)
-        return server
+    def open(self, *flags, **options):
+        return self.serve("--cache-file", str(self.file), "--cache-file-mb", "64", *flags, **options)
 
     def end(self, server):
         """The log's lines of the file."""
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.wait(), 0)
+        server.end()
         return self.told(server)
 
     @staticmethod
@@ -55,7 +40,7 @@ class CacheFile(unittest.TestCase):
         """(cached tokens, text)"""
         body = {"prompt": tokens(first), "max_tokens": 5, "temperature": 0, "ignore_eos": True, **fields}
         reply = server.post("/v1/completions", body, headers=who)
-        return reply["usage"]["prompt_tokens_details"]["cached_tokens"], reply["choices"][0]["text"]
+        return cached_tokens(reply), reply["choices"][0]["text"]
 
     @staticmethod
     def counts(server):
@@ -63,16 +48,14 @@ class CacheFile(unittest.TestCase):
         return {name: int(metrics[f"cache_file_{name}", frozenset()]) for name in COUNTS}
 
     def test_a_later_server_reads_nothing_again(self):
-        model = self.folder / "recurrent.gguf"
-        subprocess.run([WRITER, "--recurrent", model], check=True)
-        for target in (TARGET, str(model)):
+        for target in (TARGET, recurrent_model(self.folder)):
             self.file.unlink(missing_ok=True)
-            server = self.start(model=target)
+            server = self.open(model=target)
             cached, text = self.ask(server, 1)
             self.assertEqual(cached, 0)
             self.assertEqual(self.end(server), [])
             self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
-            server = self.start(model=target)
+            server = self.open(model=target)
             self.assertEqual(self.ask(server, 1), (199, text))  # the last token is computed for its logits
             counts = self.counts(server)
             self.assertEqual((counts["tokens_read_total"], counts["blocks_read_total"]), (204, 7))  # the answer's tokens among them
@@ -87,12 +70,12 @@ class CacheFile(unittest.TestCase):
         keys = self.folder / "keys"
         keys.write_text("ann-key\nbob-key\n")
         keys.chmod(0o600)
-        server = self.start("--api-key-file", str(keys))
+        server = self.open("--api-key-file", str(keys))
         for who, salt in ((ANN, ""), (ANN, "a")):
             self.assertEqual(self.ask(server, 1, who, cache_salt=salt)[0], 0)
         self.assertEqual(self.end(server), [])
         keys.write_text("bob-key\nann-key\n")  # the order says nothing
-        server = self.start("--api-key-file", str(keys))
+        server = self.open("--api-key-file", str(keys))
         self.assertEqual(self.ask(server, 1, BOB)[0], 0)
         self.assertEqual(self.ask(server, 1, BOB, cache_salt="a")[0], 0)
         self.assertEqual(self.ask(server, 1, ANN, cache_salt="b")[0], 0)
@@ -100,7 +83,7 @@ class CacheFile(unittest.TestCase):
         self.assertEqual(self.ask(server, 1, ANN, cache_salt="a")[0], 199)
 
     def test_what_has_no_room_in_memory_comes_back(self):
-        server = self.start("--cache-tokens", "512")
+        server = self.open("--cache-tokens", "512")
         texts = [self.ask(server, i) for i in range(4)]
         self.assertEqual([cached for cached, _ in texts], [0] * 4)
         for i in range(4):
@@ -111,7 +94,7 @@ class CacheFile(unittest.TestCase):
         self.assertEqual(counts["blocks"], counts["blocks_written_total"])
 
     def test_damage_costs_what_it_hits(self):
-        server = self.start()
+        server = self.open()
         wanted = self.ask(server, 1)[1]
         self.end(server)
         good = self.file.read_bytes()
@@ -122,7 +105,7 @@ class CacheFile(unittest.TestCase):
                 (good[:blocks[2] + 300] + b"?" + good[blocks[2] + 301:], 64, 1),  # other bytes
                 (good[:blocks[4] + 60] + b"?" + good[blocks[4] + 61:], 128, 1)):  # another head of a record
             self.file.write_bytes(bad)
-            server = self.start()
+            server = self.open()
             self.assertEqual(self.ask(server, 1), (cached, wanted))
             self.assertEqual(self.counts(server)["refused_total"], refused)
             server.process.kill()
@@ -130,13 +113,13 @@ class CacheFile(unittest.TestCase):
             self.assertEqual(self.told(server), [])
 
     def test_a_file_that_is_none_is_told_and_left_alone(self):
-        server = self.start()
+        server = self.open()
         self.ask(server, 1)
         self.end(server)
         for bad in (b"a letter to somebody", b"GGUF" * 5000, self.file.read_bytes()[:50]):
             self.file.write_bytes(bad)
             self.file.chmod(0o600)
-            server = self.start()
+            server = self.open()
             self.assertEqual([self.ask(server, 1)[0] for _ in range(2)], [0, 199])  # memory serves as ever
             self.assertEqual(self.counts(server), dict.fromkeys(COUNTS, 0))
             self.assertEqual(self.end(server), [])
@@ -146,7 +129,7 @@ class CacheFile(unittest.TestCase):
             self.assertEqual(self.file.read_bytes(), bad)
 
     def test_a_full_disk_is_told_at_once_and_once(self):
-        server = self.start("--cache-tokens", "512")
+        server = self.open("--cache-tokens", "512")
         for i in range(4):
             self.ask(server, i)
         blocks = self.counts(server)["blocks"]
@@ -168,4 +151,4 @@ class CacheFile(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    main()

@@ -1,22 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Calls and thoughts between marks that are control tokens: whole and streamed, with drafters and without, beside text that spells the marks. The model is a
-bundled one whose last tokens became control tokens; it knows no tools, so grammars force what it says.
-
-usage: control_marks_test.py FORETOKEN MODELS
-"""
+bundled one whose last tokens became control tokens; it knows no tools, so grammars force what it says."""
 import json
-import os
 import re
-import sys
-import tempfile
-import unittest
 
-from control_tokens_model import with_control_tokens
-from server_testing import Server
+from gguf_file import with_control_tokens
+from server_case import ONE_THREAD, TARGET, ServerCase, main, new_folder
+from server_testing import joined_message
 
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 CHATS = "/v1/chat/completions"
 MESSAGE = {"role": "user", "content": "Is Rome warm?"}
 WEATHER = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}, "unit": {"enum": ["C", "F"]}}, "required": ["city"]}
@@ -61,54 +53,34 @@ THINKERS = {  # templates of models that think, and their marks
 }
 
 
-def together(chunks):
-    """The message that a stream's deltas make."""
-    message = {}
-    for chunk in chunks:
-        for choice in chunk["choices"]:
-            delta = choice["delta"]
-            for key in ("content", "reasoning_content"):
-                if delta.get(key):
-                    message[key] = message.get(key, "") + delta[key]
-            for call in delta.get("tool_calls", []):
-                calls = message.setdefault("tool_calls", [])
-                if call["index"] == len(calls):
-                    calls.append({"name": call["function"]["name"], "arguments": ""})
-                calls[call["index"]]["arguments"] += call["function"].get("arguments", "")
-    return message
-
-
 def said(message):
-    """The same of a whole message."""
+    """A message without what it lacks and without ids."""
     short = {key: message[key] for key in ("content", "reasoning_content") if message.get(key)}
     if message.get("tool_calls"):
         short["tool_calls"] = [call["function"] for call in message["tool_calls"]]
     return short
 
 
-class ControlMarks(unittest.TestCase):
-    def serve(self, template, marks, *flags):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        model, text = os.path.join(folder.name, "marks.gguf"), os.path.join(folder.name, "chat.jinja")
+class ControlMarks(ServerCase):
+    FLAGS = (*ONE_THREAD, "-q")
+
+    def marked(self, template, marks, *flags):
+        """A server, and the ids of the marks."""
+        model = str(new_folder(self.addCleanup) / "marks.gguf")
         ids = with_control_tokens(TARGET, model, marks)
-        with open(text, "w") as file:
-            file.write(template)
-        server = Server(PROGRAM, "-m", model, "-t", "1", "--repack-cache", "off", "-q", "--chat-template-file", text, *(flags or ("--spec-type", "none")))
-        self.addCleanup(server.__exit__)
-        return server, ids
+        return self.serve(*(flags or ("--spec-type", "none")), model=model, template=template), ids
 
     def both(self, server, body):
         """The answer, whole and streamed, which must be the same."""
         body = {"max_tokens": 120, "seed": 3, **body}
         message = said(server.post(CHATS, body)["choices"][0]["message"])
-        streamed = together(server.stream(CHATS, {**body, "stream": True}))
+        streamed = said(joined_message(server.stream(CHATS, body))[0])
         self.assertEqual(streamed, message)
         return message
 
     def test_calls_are_forced_between_control_tokens(self):
         for name, (template, marks) in FORMS.items():
-            server, _ = self.serve(template, marks)
+            server, _ = self.marked(template, marks)
             plain = {}
             for seed in range(3):
                 body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": FORCED, "temperature": 1, "seed": seed}
@@ -120,7 +92,7 @@ class ControlMarks(unittest.TestCase):
                     self.assertIn(arguments.get("unit", "C"), ("C", "F"))
                     self.assertLessEqual(len(arguments["city"]), 9)
             for drafter in ("ngram", "suffix", "grammar", "self"):
-                drafting, _ = self.serve(template, marks, "--spec-type", drafter, "--verify", "sample-match", "--lookahead", "fixed", "--num-speculative-tokens", "4")
+                drafting, _ = self.marked(template, marks, "--spec-type", drafter, "--verify", "sample-match", "--lookahead", "fixed", "--num-speculative-tokens", "4")
                 for seed, message in plain.items():
                     with self.subTest(form=name, seed=seed, drafter=drafter):
                         body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": FORCED, "temperature": 1, "seed": seed}
@@ -132,7 +104,7 @@ class ControlMarks(unittest.TestCase):
         results = [{"role": "tool", "tool_call_id": f"toolu_{i}", "content": "ok"} for i in (1, 0)]
         messages = [MESSAGE, call, *results]
         for name, ids in (("mistral", r"ok(\w{9})\nok(\w{9})\n$"), ("kimi-k2", r"ok(functions.weather:1)\nok(functions.now:0)\n$")):
-            server, _ = self.serve(*FORMS[name])
+            server, _ = self.marked(*FORMS[name])
             text = server.post("/apply-template", {"messages": messages})["prompt"]
             with self.subTest(form=name):
                 found = re.search(ids, text)
@@ -143,7 +115,7 @@ class ControlMarks(unittest.TestCase):
 
     def test_a_model_that_thinks_may_do_so_before_it_calls(self):
         template, marks = FORMS["mistral"]
-        server, ids = self.serve("{# [THINK] [/THINK] #}" + template, [*marks, "[THINK]", "[/THINK]"])
+        server, ids = self.marked("{# [THINK] [/THINK] #}" + template, [*marks, "[THINK]", "[/THINK]"])
         bias = {ids["[THINK]"]: 100, ids["[/THINK]"]: 4}
         body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": FORCED, "temperature": 1, "logit_bias": bias}
         message = self.both(server, body)
@@ -151,17 +123,21 @@ class ControlMarks(unittest.TestCase):
         bias[ids["[THINK]"]] = -100
         self.assertEqual(list(self.both(server, body)), ["tool_calls"])
 
+    @staticmethod
+    def thought(server, message):
+        """How many tokens it has."""
+        return len(server.post("/tokenize", {"content": message.get("reasoning_content", "")})["tokens"])
+
     def test_a_budget_ends_a_thought(self):
         for name, (template, marks) in THINKERS.items():
-            server, ids = self.serve("{# " + " ".join(marks) + " #}" + template, marks)
-            begun, _ = self.serve("{# " + " ".join(marks) + " #}" + template + marks[0], marks)
-            drafting, _ = self.serve(template + marks[0] + "{# " + marks[1] + " #}", marks, "--spec-type", "ngram", "--lookahead", "fixed")
+            server, ids = self.marked("{# " + " ".join(marks) + " #}" + template, marks)
+            begun, _ = self.marked("{# " + " ".join(marks) + " #}" + template + marks[0], marks)
+            drafting, _ = self.marked(template + marks[0] + "{# " + marks[1] + " #}", marks, "--spec-type", "ngram", "--lookahead", "fixed")
             for budget in (0, 1, 20):
                 body = {"messages": [MESSAGE], "thinking_budget_tokens": budget, "temperature": 1, "max_tokens": 60, "logit_bias": {ids[marks[1]]: -100}}
                 answer = self.both(begun, body)
                 with self.subTest(marks=name, budget=budget):
-                    tokens = server.post("/tokenize", {"content": answer.get("reasoning_content", "")})["tokens"]
-                    self.assertLessEqual(len(tokens), budget + 2)  # a text of its own may begin otherwise
+                    self.assertLessEqual(self.thought(server, answer), budget + 2)  # a text of its own may begin otherwise
                     self.assertTrue(answer["content"])
                     self.assertTrue(answer.get("reasoning_content") or budget < 20)
                     self.assertEqual(self.both(drafting, body), answer)
@@ -169,15 +145,14 @@ class ControlMarks(unittest.TestCase):
                     grammar = f"root ::= <[{ids[marks[0]]}]> [a-z ]* <[{ids[marks[1]]}]> [A-Z]"
                     own = self.both(server, {**body, "grammar": grammar})
                     self.assertRegex(own["content"], "^[A-Z]$")
-                    tokens = server.post("/tokenize", {"content": own.get("reasoning_content", "")})["tokens"]
-                    self.assertLessEqual(len(tokens), budget + 2)
-        plain, _ = self.serve(FORMS["hermes"][0], [])
+                    self.assertLessEqual(self.thought(server, own), budget + 2)
+        plain, _ = self.marked(FORMS["hermes"][0], [])
         reply = plain.post(CHATS, {"messages": [MESSAGE], "thinking_budget_tokens": 4, "max_tokens": 4})
         self.assertIn("thinking_budget_tokens", str(reply["notices"]))
 
     def test_thoughts_stand_between_control_tokens(self):
         for name, (template, marks) in THINKERS.items():
-            server, ids = self.serve(template, marks)
+            server, ids = self.marked(template, marks)
             begin, end = (ids[mark] for mark in marks)
             # The thought holds text that spells its end.
             grammar = f'root ::= <[{begin}]> "Is {marks[1]} it?" <[{end}]> "Yes."'
@@ -207,8 +182,8 @@ class ControlMarks(unittest.TestCase):
 
     def test_tokens_of_thoughts_are_counted(self):
         for name, (template, marks) in THINKERS.items():
-            server, ids = self.serve("{# " + " ".join(marks) + " #}" + template, marks)
-            begun, _ = self.serve("{# " + " ".join(marks) + " #}" + template + marks[0], marks, "--spec-type", "ngram", "--lookahead", "fixed")
+            server, ids = self.marked("{# " + " ".join(marks) + " #}" + template, marks)
+            begun, _ = self.marked("{# " + " ".join(marks) + " #}" + template + marks[0], marks, "--spec-type", "ngram", "--lookahead", "fixed")
             begin, end = (ids[mark] for mark in marks)
             with self.subTest(marks=name):
                 own = {"messages": [MESSAGE], "grammar": f'root ::= <[{begin}]> "Is {marks[1]} it?" <[{end}]> "\n\nYes."'}
@@ -224,13 +199,13 @@ class ControlMarks(unittest.TestCase):
                 self.assertEqual(n, len(tokens))
                 self.assertEqual(self.counted(server, {**body, "logit_bias": {begin: -100}})[1], 0)
         # Marks that are text: a token may hold the end of one and what follows it.
-        server, _ = self.serve(THINKERS["<think>"][0] + "{# <think></think> #}", [])
+        server, _ = self.marked(THINKERS["<think>"][0] + "{# <think></think> #}", [])
         tokens, n = self.counted(server, {"messages": [MESSAGE], "grammar": 'root ::= "<think>Is it?</think>Yes."'})
         texts = ["".join(token["text"] for token in tokens[:i]) for i in range(len(tokens) + 1)]
         self.assertEqual(n, next(i for i, text in enumerate(texts) if "</think>" in text))
 
     def test_tokens_of_channels_are_counted(self):
-        server, ids = self.serve(*FORMS["harmony"])
+        server, ids = self.marked(*FORMS["harmony"])
         message, end = ids["<|message|>"], ids["<|end|>"]
         begins = [server.post("/tokenize", {"content": f"({name}"})["tokens"][1] for name in ("analysis", "final")]
         thoughts = 0
@@ -253,7 +228,7 @@ class ControlMarks(unittest.TestCase):
         self.assertGreater(thoughts, 0)
 
     def test_channels_of_harmony_are_thoughts_and_answers(self):
-        server, ids = self.serve(*FORMS["harmony"])
+        server, ids = self.marked(*FORMS["harmony"])
         thoughts = answers = 0
         # The grammar holds the answer. Messages before it are free; a bias keeps them short and few.
         begins = [server.post("/tokenize", {"content": f"({channel}"})["tokens"][1] for channel in ("analysis", "final")]
@@ -270,10 +245,10 @@ class ControlMarks(unittest.TestCase):
         self.assertGreater(answers, 0)
 
     def test_a_grammar_names_only_control_tokens(self):
-        server, ids = self.serve(*THINKERS["[THINK]"])
-        status, _, error = server.send("POST", "/v1/completions", {"prompt": "a", "grammar": "root ::= <[300]>"})
-        self.assertEqual((status, json.loads(error)["error"]["param"]), (400, "grammar"))
-        self.assertIn(b"<[300]> is no control token", error)
+        server, ids = self.marked(*THINKERS["[THINK]"])
+        error = server.error("/v1/completions", {"prompt": "a", "grammar": "root ::= <[300]>"})
+        self.assertEqual(error["param"], "grammar")
+        self.assertIn("<[300]> is no control token", error["message"])
         grammar = f'root ::= "b" <[{ids["[THINK]"]}]> "c"'
         for shown, text in ((True, "b[THINK]c"), (False, "bc")):
             reply = server.post("/v1/completions", {"prompt": "a", "grammar": grammar, "skip_special_tokens": not shown})
@@ -281,4 +256,4 @@ class ControlMarks(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

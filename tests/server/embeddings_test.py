@@ -1,30 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Embeddings and ranks of documents: shapes and numbers in the forms of OpenAI, llama.cpp, Ollama and Jina; that they stay the same to the bit beside other
-work; what is refused.
-
-usage: embeddings_test.py FORETOKEN MODELS
-"""
+work; what is refused."""
 import base64
 import json
 import math
-import os
 import struct
-import subprocess
-import sys
-import tempfile
-import threading
-import unittest
 
-from rerank_head import add_rerank_head
-from server_testing import Server
+from gguf_file import with_rerank_head
+from server_case import ONE_THREAD, TARGET, ServerCase, main, new_folder, run_program
+from server_testing import together
 
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 NAME = "tales-9m-q8_0"
 EMBEDDINGS, RERANK = "/v1/embeddings", "/v1/rerank"
 TEXTS = ["Once upon a time there was a dog.", "The sun was warm.", "A dog ran away.", "The sun was warm."]
 POOLINGS = ("mean", "cls", "last")
-LONG = json.dumps({"prompt": "a", "max_tokens": 400, "ignore_eos": True})
+LONG = ("/v1/completions", {"prompt": "a", "max_tokens": 400, "ignore_eos": True})
 
 
 def product(a, b):
@@ -35,23 +26,19 @@ def single(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
-class Embeddings(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(PROGRAM, "-m", os.path.join(MODELS, NAME + ".gguf"), "-t", "1", "--repack-cache", "off", "-q", "--parallel", "2",
-                            "--max-queue", "8", "--max-requests-per-address", "100")
-        cls.size = cls.server.get("/v1/models")["data"][0]["meta"].get("embedding_size") or len(cls.embed(cls, "a"))
+class Embeddings(ServerCase):
+    FLAGS, SHARED = (*ONE_THREAD, "-q"), ("--parallel", "2", "--max-queue", "8", "--max-requests-per-address", "100")
 
     @classmethod
-    def tearDownClass(cls):
-        cls.server.__exit__()
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.size = cls.server.get("/v1/models")["data"][0]["meta"].get("embedding_size") or len(cls.embed(cls, "a"))
 
     def embed(self, text, **fields):
         return self.server.post(EMBEDDINGS, {"input": text, **fields})["data"][0]["embedding"]
 
-    def error(self, path, body):
-        status, _, data = self.server.send("POST", path, body)
-        return status, json.loads(data)["error"]
+    def rows(self, texts, **fields):
+        return [entry["embedding"] for entry in self.server.post(EMBEDDINGS, {"input": texts, **fields})["data"]]
 
     def test_shapes(self):
         reply = self.server.post(EMBEDDINGS, {"model": NAME, "input": TEXTS, "user": "me"})
@@ -103,14 +90,14 @@ class Embeddings(unittest.TestCase):
             self.assertAlmostEqual(x, y / length, places=5)
 
     def test_forms_of_llama_cpp(self):
-        rows = [entry["embedding"] for entry in self.server.post(EMBEDDINGS, {"input": TEXTS})["data"]]
+        rows = self.rows(TEXTS)
         want = [{"index": i, "embedding": [row]} for i, row in enumerate(rows)]
         for path, field in (("/embedding", "content"), ("/embedding", "input"), ("/embeddings", "input"), ("/embeddings", "content"), (EMBEDDINGS, "content")):
             self.assertEqual(self.server.post(path, {field: TEXTS}), want)
         self.assertEqual(self.server.post("/embedding", {"content": TEXTS[0]}), want[:1])
 
     def test_forms_of_ollama(self):
-        rows = [entry["embedding"] for entry in self.server.post(EMBEDDINGS, {"input": TEXTS})["data"]]
+        rows = self.rows(TEXTS)
         reply = self.server.post("/api/embed", {"model": NAME + ":latest", "input": TEXTS, "options": {"num_ctx": 64}, "keep_alive": "5m"})
         self.assertEqual((reply["model"], reply["embeddings"], reply["load_duration"]), (NAME, rows, 0))
         self.assertGreater(reply["total_duration"], 0)
@@ -121,13 +108,11 @@ class Embeddings(unittest.TestCase):
         self.assertEqual(self.server.post("/api/embeddings", {"model": NAME}), {"embedding": []})
         long = "a dog " * 2000
         self.assertEqual(self.server.post("/api/embed", {"model": NAME, "input": long})["prompt_eval_count"], 512)
-        status, error = self.error("/api/embed", {"model": NAME, "input": ["a", long], "truncate": False})
-        self.assertEqual(status, 400)
-        self.assertRegex(error, r"^input\[1\]: \d+ tokens do not fit a context of 512")
+        self.assertRegex(self.server.error("/api/embed", {"model": NAME, "input": ["a", long], "truncate": False}), r"^input\[1\]: \d+ tokens do not fit a context of 512")
 
     def test_ranks(self):
         query = "The sun was very warm."
-        rows = [entry["embedding"] for entry in self.server.post(EMBEDDINGS, {"input": [query, *TEXTS], "pooling": "mean"})["data"]]
+        rows = self.rows([query, *TEXTS], pooling="mean")
         scores = [product(rows[0], row) for row in rows[1:]]
         order = sorted(range(4), key=lambda i: -scores[i])
         body = {"model": NAME, "query": query, "documents": TEXTS, "pooling": "mean"}
@@ -160,24 +145,21 @@ class Embeddings(unittest.TestCase):
             ({"input": "a", "embd_normalize": -2}, "embd_normalize"), ({"input": "a", "embd_normalize": 1.5}, "embd_normalize"),
             ({"input": "a", "inputs": "a"}, "inputs"), ({"input": "a", "model": "other"}, "model"))
         for body, field in cases:
-            status, error = self.error(EMBEDDINGS, body)
-            self.assertEqual((status, error["param"]), (404 if field == "model" else 400, field), error)
+            error = self.server.error(EMBEDDINGS, body, 404 if field == "model" else 400)
+            self.assertEqual(error["param"], field, error)
             self.assertTrue(error["message"].startswith(field), error)
-        self.assertEqual(self.error(EMBEDDINGS, {"input": ["a", long]})[1]["code"], "context_length_exceeded")
+        self.assertEqual(self.server.error(EMBEDDINGS, {"input": ["a", long]})["code"], "context_length_exceeded")
         for body, field in (({"documents": ["a"]}, "query"), ({"query": "a"}, "documents"), ({"query": "a", "documents": []}, "documents"),
                             ({"query": 3, "documents": ["a"]}, "query"), ({"query": "a", "documents": "a"}, "documents"),
                             ({"query": "a", "documents": ["a", 3]}, "documents[1]"), ({"query": "a", "documents": [{"image": "a"}]}, "documents[0]"),
                             ({"query": "a", "documents": ["a"] * 2048}, "documents"), ({"query": "a", "documents": ["a"], "texts": ["a"]}, "texts"),
                             ({"query": "a", "documents": ["a", long]}, "documents[1]"), ({"query": long, "documents": ["a"]}, "query"),
                             ({"query": "a", "documents": ["a"], "top_n": 0}, "top_n"), ({"query": "a", "documents": ["a"], "pooling": "none"}, "pooling")):
-            status, error = self.error(RERANK, body)
-            self.assertEqual((status, error["param"]), (400, field), error)
-        status, error = self.error("/embedding", {"content": []})
-        self.assertEqual((status, error["code"]), (400, 400))
-        status, error = self.error("/embedding", {"content": "a", "pooling": "none", "dimensions": 2})
-        self.assertEqual(status, 400)
-        self.assertEqual(self.error("/api/embed", {"model": "other", "input": "a"})[0], 404)
-        self.assertEqual(self.error("/api/embeddings", {"model": NAME, "prompt": ["a"]})[0], 400)
+            self.assertEqual(self.server.error(RERANK, body)["param"], field, body)
+        self.assertEqual(self.server.error("/embedding", {"content": []})["code"], 400)
+        self.server.error("/embedding", {"content": "a", "pooling": "none", "dimensions": 2})
+        self.server.error("/api/embed", {"model": "other", "input": "a"}, 404)
+        self.server.error("/api/embeddings", {"model": NAME, "prompt": ["a"]})
 
     def test_fills_the_context(self):
         self.assertEqual(len(self.embed([17] * 512, pooling="mean")), self.size)
@@ -188,38 +170,22 @@ class Embeddings(unittest.TestCase):
         self.assertEqual([entry["index"] for entry in data], list(range(300)))
         for i in (0, 1, 49, 299):
             self.assertEqual(data[i]["embedding"], self.embed(inputs[i], pooling="mean"))
-        health = self.server.get("/health")
-        self.assertEqual((health["running"], health["waiting"]), (0, 0))
+        self.assertEqual(self.server.busy(), 0)
 
     def test_is_the_same_beside_other_work(self):
         texts = [" ".join(TEXTS) + " " + word for word in ("dog", "sun", "time", "warm", "ran")]
         want = {pooling: [self.embed(text, pooling=pooling) for text in texts] for pooling in POOLINGS}
         asked = {"prompt": "Once upon a time", "max_tokens": 120, "temperature": 0}
-        told = self.server.completion(**asked)["choices"][0]["text"]
-        wrong = []
-
-        def tell():
-            for _ in range(3):
-                if self.server.completion(**asked)["choices"][0]["text"] != told:
-                    wrong.append("text")
-
-        def embed(pooling):
-            for _ in range(3):
-                status, _, data = self.server.send("POST", EMBEDDINGS, {"input": texts, "pooling": pooling})
-                if status != 200 or [entry["embedding"] for entry in json.loads(data)["data"]] != want[pooling]:
-                    wrong.append((pooling, status))
-
-        threads = [threading.Thread(target=tell), *(threading.Thread(target=embed, args=(pooling,)) for pooling in POOLINGS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(wrong, [])
+        told = self.server.completion(**asked)["choices"]
+        texts_told, *found = together([lambda: [self.server.completion(**asked)["choices"] for _ in range(3)],
+                                       *(lambda pooling=pooling: [self.rows(texts, pooling=pooling) for _ in range(3)] for pooling in POOLINGS)])
+        self.assertEqual(texts_told, [told] * 3)
+        for pooling, rows in zip(POOLINGS, found):
+            self.assertEqual(rows, [want[pooling]] * 3, pooling)
 
     def test_ends_when_its_client_has_gone(self):
         before = self.server.metric("prompt_tokens_total")
-        connection = self.server.connect()
-        connection.request("POST", EMBEDDINGS, json.dumps({"input": [[17] * 512] * 2000}), {"Content-Type": "application/json"})
+        connection = self.server.ask(EMBEDDINGS, {"input": [[17] * 512] * 2000})
         self.server.await_accepted(1)
         connection.close()
         self.server.await_idle()
@@ -228,9 +194,7 @@ class Embeddings(unittest.TestCase):
     def test_a_full_queue_refuses(self):
         """Ten others are under way: two run, eight wait. Where some have ended before the eleventh came, they are sent again."""
         for _ in range(20):
-            others = [self.server.connect() for _ in range(10)]
-            for other in others:
-                other.request("POST", "/v1/completions", LONG, {"Content-Type": "application/json"})
+            others = [self.server.ask(*LONG) for _ in range(10)]
             status, _, data = self.server.send("POST", EMBEDDINGS, {"input": ["a", "b"]})
             for other in others:
                 other.close()
@@ -242,71 +206,59 @@ class Embeddings(unittest.TestCase):
     def test_goes_on_where_the_queue_is_almost_full(self):
         """Nine others came before it. Where some have ended already, the queue is emptier, and it goes on as well."""
         ended = self.server.metric("request_success_total", finished_reason="length")
-        others = [self.server.connect() for _ in range(9)]
-        for other in others:
-            other.request("POST", "/v1/completions", LONG, {"Content-Type": "application/json"})
+        others = [self.server.ask(*LONG) for _ in range(9)]
         self.server.await_accepted(9, ended)
-        data = self.server.post(EMBEDDINGS, {"input": TEXTS * 10})["data"]
-        self.assertEqual([entry["embedding"] for entry in data[:4]], [entry["embedding"] for entry in data[-4:]])
+        rows = self.rows(TEXTS * 10)
+        self.assertEqual(rows[:4], rows[-4:])
         for other in others:
             self.assertEqual(other.getresponse().status, 200)
             other.close()
 
 
-class Pairs(unittest.TestCase):
+class Pairs(ServerCase):
     """A model with a head that scores pairs; what its last state gives times the head's rows is the oracle."""
+    FLAGS = (*ONE_THREAD, "-q")
     TEMPLATE = "Query: {query}\nDocument: {document}\n"
     QUERY = "The {document} was warm."
 
-    def serve(self, folder, template=TEMPLATE, **head):
-        path = os.path.join(folder, "ranker.gguf")
-        self.rows = add_rerank_head(os.path.join(MODELS, NAME + ".gguf"), path, template, **head)
-        server = Server(PROGRAM, "-m", path, "-t", "1", "--repack-cache", "off", "-q")
-        self.addCleanup(server.__exit__)
-        return server
+    def ranker(self, template=TEMPLATE, **head):
+        """The path of the model."""
+        path = str(new_folder(self.addCleanup) / "ranker.gguf")
+        self.rows = with_rerank_head(TARGET, path, template, **head)
+        return path
 
     def test_scores_are_those_of_the_head(self):
-        with tempfile.TemporaryDirectory() as folder:
-            server = self.serve(folder)
-            want = []
-            for document in TEXTS:
-                text = "Query: " + self.QUERY + "\nDocument: " + document + "\n"
-                body = {"input": text, "pooling": "last", "embd_normalize": -1, "add_special_tokens": False}
-                want.append(product(server.post(EMBEDDINGS, body)["data"][0]["embedding"], self.rows[0]))
-            body = {"query": self.QUERY, "documents": TEXTS}
-            for path in (RERANK, "/reranking"):
-                reply = server.post(path, body)
-                self.assertEqual([result["index"] for result in reply["results"]], sorted(range(4), key=lambda i: -want[i]))
-                for result in reply["results"]:
-                    self.assertAlmostEqual(result["relevance_score"], want[result["index"]], delta=1e-4 * max(map(abs, want)))
-                self.assertEqual(reply["notices"], [])
-            texts = server.post(RERANK, {"query": self.QUERY, "texts": TEXTS, "return_text": True, "pooling": "rank"})
-            self.assertEqual([(result["index"], result["score"], result["text"]) for result in texts],
-                             [(result["index"], result["relevance_score"], TEXTS[result["index"]]) for result in reply["results"]])
-            self.assertNotEqual(server.post(RERANK, {**body, "pooling": "mean"})["notices"], [])
-            status, _, data = server.send("POST", EMBEDDINGS, {"input": "a"})
-            self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "pooling"))
-            long = {"query": "a " * 100_000, "documents": ["b"] * 2000}
-            status, _, data = server.send("POST", RERANK, long)
-            self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "documents"))
-            status, _, data = server.send("POST", RERANK, {"query": "a", "documents": ["b", "a dog " * 2000]})
-            self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "documents[1]"))
+        server = self.serve(model=self.ranker())
+        want = []
+        for document in TEXTS:
+            text = "Query: " + self.QUERY + "\nDocument: " + document + "\n"
+            body = {"input": text, "pooling": "last", "embd_normalize": -1, "add_special_tokens": False}
+            want.append(product(server.post(EMBEDDINGS, body)["data"][0]["embedding"], self.rows[0]))
+        body = {"query": self.QUERY, "documents": TEXTS}
+        for path in (RERANK, "/reranking"):
+            reply = server.post(path, body)
+            self.assertEqual([result["index"] for result in reply["results"]], sorted(range(4), key=lambda i: -want[i]))
+            for result in reply["results"]:
+                self.assertAlmostEqual(result["relevance_score"], want[result["index"]], delta=1e-4 * max(map(abs, want)))
+            self.assertEqual(reply["notices"], [])
+        texts = server.post(RERANK, {"query": self.QUERY, "texts": TEXTS, "return_text": True, "pooling": "rank"})
+        self.assertEqual([(result["index"], result["score"], result["text"]) for result in texts],
+                         [(result["index"], result["relevance_score"], TEXTS[result["index"]]) for result in reply["results"]])
+        self.assertNotEqual(server.post(RERANK, {**body, "pooling": "mean"})["notices"], [])
+        for path, body, field in ((EMBEDDINGS, {"input": "a"}, "pooling"), (RERANK, {"query": "a " * 100_000, "documents": ["b"] * 2000}, "documents"),
+                                  (RERANK, {"query": "a", "documents": ["b", "a dog " * 2000]}, "documents[1]")):
+            self.assertEqual(server.error(path, body)["param"], field)
 
     def test_without_a_template_pairs_are_refused(self):
-        with tempfile.TemporaryDirectory() as folder:
-            server = self.serve(folder, template=None)
-            status, _, data = server.send("POST", RERANK, {"query": "a", "documents": ["b"]})
-            self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "pooling"))
-            self.assertIn("tokenizer.chat_template.rerank", json.loads(data)["error"]["message"])
+        error = self.serve(model=self.ranker(None)).error(RERANK, {"query": "a", "documents": ["b"]})
+        self.assertEqual(error["param"], "pooling")
+        self.assertIn("tokenizer.chat_template.rerank", error["message"])
 
     def test_a_head_of_another_width_is_refused_at_the_start(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "ranker.gguf")
-            add_rerank_head(os.path.join(MODELS, NAME + ".gguf"), path, self.TEMPLATE, width=64)
-            done = subprocess.run([PROGRAM, "generate", "-m", path, "-p", "a", "-n", "1", "--repack-cache", "off"], capture_output=True, text=True)
-            self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertIn("cls.output.weight", done.stderr)
+        done = run_program("generate", "-m", self.ranker(width=64), "-p", "a", "-n", "1", "--repack-cache", "off")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("cls.output.weight", done.stderr)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

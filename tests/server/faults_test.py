@@ -1,30 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`foretoken serve` under clients that are slow, broken or too many, and under signals. In each test a bystander asks all the while and must get,
-byte for byte, what it gets alone; afterwards the server holds no more than before.
-
-usage: faults_test.py FORETOKEN MODELS
-"""
+byte for byte, what it gets alone; afterwards the server holds no more than before."""
 import contextlib
 import fcntl
 import json
 import os
 import re
-import resource
 import signal
 import socket
 import struct
-import sys
 import threading
 import time
-import unittest
 
-from server_testing import JSON, SECONDS, Server, events, joined, read_all, request_bytes, responses, together
+from server_case import DRAFT, ONE_THREAD, PROGRAM, SLOW, TARGET, ServerCase, main
+from server_testing import JSON, SECONDS, Server, events, joined, read_all, request_bytes, responses, together, until
 
-PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
-TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
-PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
-SLOW = {"env": {"FORETOKEN_ISA": "scalar"}}
 PARALLEL, QUEUE = 4, 20
 COMPLETIONS = "/v1/completions"
 SHORT = {"prompt": "Once upon a time", "max_tokens": 6, "temperature": 0.8, "seed": 4}
@@ -103,10 +94,11 @@ NOT_A_REQUEST = [
 ]
 
 
-class Faults(unittest.TestCase):
+class Faults(ServerCase):
+    FLAGS = ("-md", DRAFT, *ONE_THREAD)
+
     def serve(self, *flags, queue=QUEUE, **options):
-        server = Server(PROGRAM, *PAIR, "--parallel", str(PARALLEL), "--max-queue", str(queue), *flags, **options)
-        self.addCleanup(server.__exit__)
+        server = super().serve("--parallel", str(PARALLEL), "--max-queue", str(queue), *flags, **options)
         server.threads = server.status_of_process("Threads")
         return server
 
@@ -139,10 +131,7 @@ class Faults(unittest.TestCase):
 
     def settles(self, server, files):
         server.await_idle()
-        end = time.monotonic() + SECONDS
-        while server.open_files() > files:
-            self.assertLess(time.monotonic(), end, (server.open_files(), files))
-            time.sleep(0.05)
+        until(lambda: server.open_files() <= files, lambda: (server.open_files(), files))
         self.assertLessEqual(server.status_of_process("Threads"), server.threads)
         self.assertEqual(server.get("/health")["status"], "ok")
 
@@ -241,10 +230,7 @@ class Faults(unittest.TestCase):
                             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                         sock.close()
                         n += 1
-                        end = time.monotonic() + SECONDS
-                        while server.log_text().count("client_gone") < n:
-                            self.assertLess(time.monotonic(), end)
-                            time.sleep(0.02)
+                        server.await_log("error=client_gone", times=n)
         self.assertGreater(server.metric("request_success_total", finished_reason="abort"), 0)
 
     def test_a_client_of_the_old_protocol_that_closes_is_found_out(self):
@@ -256,10 +242,7 @@ class Faults(unittest.TestCase):
         sock.sendall(data)
         server.await_accepted(16)
         sock.close()
-        end = time.monotonic() + SECONDS
-        while "client_gone" not in server.log_text():
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
+        server.await_log("error=client_gone")
         self.assertEqual(server.metric("request_success_total", finished_reason="length"), 0)
 
     def test_connections_that_break_in_a_request_leave_nothing(self):
@@ -481,8 +464,7 @@ class Faults(unittest.TestCase):
         with server:
             for _ in range(100):
                 server.send("GET", "/" + "x" * 240)
-            server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.wait(), 0)
+            server.end()
 
     def test_large_bodies_hold_up_no_end(self):
         """Work on a body is short, whatever is in it: also that of clients that have gone is done by the time the server ends."""
@@ -491,8 +473,7 @@ class Faults(unittest.TestCase):
             for path in ("/tokenize", COMPLETIONS) * 4:
                 with server.socket() as sock:
                     sock.sendall(request_bytes(path, body))
-            server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.wait(), 0)
+            server.end()
 
     def test_a_second_signal_ends_it_soon(self):
         for signals in ((signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM)):
@@ -517,6 +498,4 @@ class Faults(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192) if hard > 0 else 8192, hard))
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    main(open_files=8192)

@@ -1,27 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`foretoken serve` as clients of HTTP meet it: versions, headers, keys, hosts, origins, connections.
-
-usage: http_test.py FORETOKEN MODELS
-"""
+"""`foretoken serve` as clients of HTTP meet it: versions, headers, keys, hosts, origins, connections."""
 import datetime
 import email.utils
 import json
-import os
 import resource
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
-import unittest
 
+from server_case import DRAFT, ONE_THREAD, PAIR, PROGRAM, SLOW, ServerCase, main, new_folder, run_program
 from server_testing import SECONDS, Server, events, joined, read_all, request_bytes, responses
 
-PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
-TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
-PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
 COMPLETIONS = "/v1/completions"
 SHORT = {"prompt": "Once upon a time", "max_tokens": 6, "temperature": 0}
 HEADER_BYTES = 64 << 10  # docs/serving.md
@@ -38,13 +30,8 @@ def post(body, *lines, version="1.1", path=COMPLETIONS, content_type="applicatio
     return "\r\n".join([f"POST {path} HTTP/{version}", "Host: localhost", f"Content-Length: {len(data)}", *fields, *lines, "", ""]).encode() + data
 
 
-class Served(unittest.TestCase):
-    flags, env, queue = (), {}, 20
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(PROGRAM, *PAIR, "--parallel", "4", "--max-queue", str(cls.queue), *cls.flags, env=cls.env)
-        cls.addClassCleanup(cls.server.__exit__)
+class Served(ServerCase):
+    FLAGS, SHARED = ("-md", DRAFT, *ONE_THREAD, "--parallel", "4"), ("--max-queue", "20")
 
     def ask(self, data):
         """The one response, on a connection that the client asks to end."""
@@ -153,24 +140,18 @@ class Protocol(Served):
                 age = datetime.datetime.now(datetime.timezone.utc) - email.utils.parsedate_to_datetime(headers["date"])
                 self.assertLess(abs(age.total_seconds()), 10)
                 self.assertRegex(headers["x-request-id"], r"\Areq-[0-9a-f]{16}\Z")
-                self.await_log(f"request_id={headers['x-request-id']} ", f"status={status}")
+                self.server.await_log(f"request_id={headers['x-request-id']} ", f"status={status}")
 
     def test_a_sane_id_of_the_client_is_kept(self):
         for name in ("my-id.1:2_3", "A" * 128):
             self.assertEqual(self.ask(get("/health", "X-Request-ID: " + name))[1]["x-request-id"], name)
-        self.await_log("request_id=my-id.1:2_3 ")
+        self.server.await_log("request_id=my-id.1:2_3 ")
         for name in ("a b", "a\"b", "A" * 129, "\xe4", "a=b"):
             self.assertRegex(self.ask(get("/health", "X-Request-ID: " + name))[1]["x-request-id"], r"\Areq-")
 
-    def await_log(self, *words):
-        end = time.monotonic() + SECONDS
-        while not any(all(word in line + " " for word in words) for line in self.server.log_text().splitlines()):
-            self.assertLess(time.monotonic(), end, words)
-            time.sleep(0.01)
-
     def test_paths_steer_no_terminal_that_shows_the_log(self):
         self.assertEqual(self.status(get("/%1b[2J%c2%9b31m%e2%80%ae%0ax%7f")), 404)
-        self.await_log('path="/\\u001b[2J\\u009b31m\\u202e\\nx\\u007f"', "status=404")
+        self.server.await_log('path="/\\u001b[2J\\u009b31m\\u202e\\nx\\u007f"', "status=404")
         self.assertNotRegex(self.server.log_text(), "[\033\u009b\u202e\177]")
 
     def test_bodies_are_declared_as_json(self):
@@ -189,10 +170,8 @@ class Protocol(Served):
             status, headers, page = self.ask(get("/", line, "Accept-Encoding: gzip, br, deflate"))
             self.assertEqual((status, page == whole, headers.get("content-encoding")), (200, True, None))
         self.assertEqual(headers["content-length"], str(len(whole)))
-        for body in ({"prompt": "Once"}, {"content": "Once"}):
-            path = COMPLETIONS if "prompt" in body else "/tokenize"
-            plain, asked = self.ask(post({**body, **SHORT} if "prompt" in body else body, path=path)), self.ask(post(
-                {**body, **SHORT} if "prompt" in body else body, ranges, path=path))
+        for path, body in ((COMPLETIONS, SHORT), ("/tokenize", {"content": "Once"})):
+            plain, asked = self.ask(post(body, path=path)), self.ask(post(body, ranges, path=path))
             self.assertEqual((asked[0], asked[1].get("content-range")), (200, None), path)
             self.assertLess(abs(len(asked[2]) - len(plain[2])), 200, path)
         # Readers that take nothing hold little.
@@ -248,7 +227,6 @@ class Protocol(Served):
             self.assertEqual(self.code(get("/v1/models", host=host)), (403, "host_not_allowed"), host)
         self.assertEqual(self.code(get("http://evil.example/v1/models")), (403, "host_not_allowed"))
 
-
     def test_no_page_shows_the_page_in_a_frame(self):
         for path in ("/", "/index.html"):
             _, headers, _ = self.ask(get(path))
@@ -270,7 +248,7 @@ class Protocol(Served):
             self.assertEqual(self.status(post(SHORT, f"Content-Encoding: {encoding}")), 200, encoding)
 
 
-class Names(unittest.TestCase):
+class Names(ServerCase):
     def test_a_models_name_may_have_a_coded_slash(self):
         with Server(PROGRAM, *PAIR, "--model-name", "maker/tales") as server:
             for name in ("maker/tales", "maker%2Ftales", "maker%2ftales"):
@@ -278,11 +256,7 @@ class Names(unittest.TestCase):
 
     def test_an_open_server_says_so_and_knows_its_names(self):
         def statuses(server, *hosts):
-            found = []
-            for host in hosts:
-                ((status, _, _),) = responses(server.exchange(get("/v1/models", "Connection: close", host=host)))
-                found.append(status)
-            return found
+            return [status for host in hosts for status, _, _ in responses(server.exchange(get("/v1/models", "Connection: close", host=host)))]
 
         own = ("localhost", "127.0.0.1:8080", "192.168.7.9", "[fe80::1]:80", socket.gethostname())
         others = ("evil.example", "192.168.7.9.evil.example", "localhost.evil.example")
@@ -297,21 +271,13 @@ class Names(unittest.TestCase):
             self.assertNotIn("everybody", server.log_text())
 
     def test_a_key_file_that_others_may_write_is_refused(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "keys")
-            with open(path, "w", encoding="ascii") as file:
-                file.write("key\n")
-            for mode in (0o622, 0o660, 0o606):
-                os.chmod(path, mode)
-                done = subprocess.run([PROGRAM, "serve", "-m", "/nonexistent", "--api-key-file", path], capture_output=True, text=True, timeout=SECONDS,
-                                      check=False)
-                self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
-                self.assertIn("others may write to it", done.stderr)
-            for mode in (0o600, 0o644):
-                os.chmod(path, mode)
-                done = subprocess.run([PROGRAM, "serve", "-m", "/nonexistent", "--api-key-file", path], capture_output=True, text=True, timeout=SECONDS,
-                                      check=False)
-                self.assertIn("/nonexistent", done.stderr)
+        path = new_folder(self.addCleanup) / "keys"
+        path.write_text("key\n")
+        for mode, good in ((0o622, False), (0o660, False), (0o606, False), (0o600, True), (0o644, True)):
+            path.chmod(mode)
+            done = run_program("serve", "-m", "/nonexistent", "--api-key-file", path)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertIn("/nonexistent" if good else "others may write to it", done.stderr)
 
     def test_too_few_open_files_are_an_error_of_the_start(self):
         def start(files):
@@ -331,14 +297,14 @@ class Names(unittest.TestCase):
 
 
 class Keys(Served):
-    env = {"FORETOKEN_API_KEY": "from-environment"}
+    OPTIONS = {"env": {"FORETOKEN_API_KEY": "from-environment"}}
 
     @classmethod
     def setUpClass(cls):
         with tempfile.NamedTemporaryFile("w", suffix=".keys") as file:
             file.write("# keys\n\nfrom-file-1\r\nfrom-file-2\n")
             file.flush()
-            cls.flags = ("--api-key-file", file.name, "--api-key", "from-command-line")
+            cls.SHARED = ("--api-key-file", file.name, "--api-key", "from-command-line")
             super().setUpClass()
 
     def test_keys_open_however_they_are_given(self):
@@ -363,12 +329,12 @@ class Keys(Served):
         empty = tempfile.NamedTemporaryFile()
         self.addCleanup(empty.close)
         for path, code in (("/nonexistent", 1), (empty.name, 2)):
-            done = subprocess.run([PROGRAM, "serve", *PAIR, "--api-key-file", path], capture_output=True, text=True, timeout=SECONDS, check=False)
+            done = run_program("serve", *PAIR, "--api-key-file", path)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), done.stderr)
 
 
 class Origins(Served):
-    flags = ("--cors-origin", "https://example.org", "--cors-origin", "http://localhost:3000", "--api-key", "key", "--allowed-host", "Tales.example")
+    SHARED = ("--cors-origin", "https://example.org", "--cors-origin", "http://localhost:3000", "--api-key", "key", "--allowed-host", "Tales.example")
 
     def test_allowed_pages_read_answers(self):
         for origin in ("https://example.org", "http://localhost:3000"):
@@ -400,19 +366,19 @@ class Origins(Served):
 
     def test_bad_origins_are_errors_of_a_line(self):
         for flags in (("--cors-origin", "example.org"), ("--cors-origin", "https://example.org/"), ("--allowed-host", "http://a")):
-            done = subprocess.run([PROGRAM, "serve", *PAIR, *flags], capture_output=True, text=True, timeout=SECONDS, check=False)
+            done = run_program("serve", *PAIR, *flags)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
 
 
 class AnyOrigin(Served):
-    flags = ("--cors-origin", "*")
+    SHARED = ("--cors-origin", "*")
 
     def test_all_pages_read_answers(self):
         self.assertEqual(self.ask(get("/health", "Origin: https://a.example"))[1]["access-control-allow-origin"], "*")
 
 
 class Threads(Served):
-    env, queue = {"FORETOKEN_ISA": "scalar"}, 300
+    SHARED, OPTIONS = ("--max-queue", "300"), SLOW
 
     def test_idle_slow_waiting_and_streaming_connections_take_no_threads(self):
         threads = self.server.status_of_process("Threads")
@@ -433,10 +399,11 @@ class Threads(Served):
         self.server.await_idle()
 
 
-class Ends(unittest.TestCase):
+class Ends(ServerCase):
+    FLAGS = ("-md", DRAFT, *ONE_THREAD)
+
     def test_sighup_drains(self):
-        server = Server(PROGRAM, *PAIR, env={"FORETOKEN_ISA": "scalar"})
-        self.addCleanup(server.__exit__)
+        server = self.serve(**SLOW)
         body = {"prompt": "Once upon a time", "max_tokens": 60, "ignore_eos": True, "temperature": 0, "stream": True}
         with server.socket() as sock:
             sock.sendall(request_bytes(COMPLETIONS, body))
@@ -449,16 +416,13 @@ class Ends(unittest.TestCase):
     def test_nohup_keeps_it(self):
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a child inherits
         try:
-            server = Server(PROGRAM, *PAIR)
+            server = self.serve()
         finally:
             signal.signal(signal.SIGHUP, before)
-        self.addCleanup(server.__exit__)
         server.process.send_signal(signal.SIGHUP)
         time.sleep(0.3)
         self.assertEqual(server.get("/health")["status"], "ok")
 
 
 if __name__ == "__main__":
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192) if hard > 0 else 8192, hard))
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    main(open_files=8192)

@@ -1,21 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fields of OpenAI's, Anthropic's, Ollama's and llama.cpp's APIs that are accepted and change nothing: the log tells of each once for a path, whoever sends
-it how often, and of no name that a client has made up.
-
-usage: idle_fields_test.py FORETOKEN MODELS
-"""
+it how often, and of no name that a client has made up."""
 import json
-import os
 import re
-import signal
-import sys
-import tempfile
-import unittest
 
-from server_testing import Server
+from server_case import ONE_THREAD, ServerCase, main
 
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 CHAT, TALE, WHOLE = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}, {"prompt": "Once", "max_tokens": 1}, {"stream": False}
 # Bodies, each with fields that change nothing in it.
 IDLE = [
@@ -50,11 +41,11 @@ def body_of(body, fields):
     return whole
 
 
-class IdleFields(unittest.TestCase):
+class IdleFields(ServerCase):
+    FLAGS = (*ONE_THREAD, "--spec-type", "none")
+
     def test_each_is_told_once(self):
-        server = Server(PROGRAM, "-m", os.path.join(MODELS, "tales-9m-q8_0.gguf"), "-t", "1", "--repack-cache", "off", "--spec-type", "none",
-                        "--chat-template", "chatml")
-        self.addCleanup(server.__exit__)
+        server = self.serve("--chat-template", "chatml")
         for path, body, fields in TOLD_ELSEWHERE:
             server.post(path, body_of(body, fields))
         for _ in range(3):
@@ -63,28 +54,20 @@ class IdleFields(unittest.TestCase):
                 self.assertNotIn("user", str(reply.get("notices", "")) if isinstance(reply, dict) else "")
         # Names that clients make up are told of nowhere.
         for path in ("/v1/chat/completions", "/v1/responses"):
-            self.assertEqual(server.send("POST", path, {**CHAT, "made_up": 1})[0], 400)
+            server.error(path, {**CHAT, "made_up": 1})
         server.post("/v1/chat/completions", {**CHAT, "metadata": {"made_up": "made_up"}, "user": "made_up", "chat_template_kwargs": {"made_up": 1}})
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.wait(), 0)
+        server.end()
         told = re.findall(r"^time=\S+ path=(\S+) field=(\S+) notice=\"it is accepted and changes nothing; told once\"$", server.log_text(), re.M)
         self.assertEqual(sorted(told), sorted((path, name) for path, _, fields in IDLE for name in fields))
 
     def test_a_template_that_knows_the_effort_is_none_that_ignores_it(self):
-        template = "{% for m in messages %}{{ m.content }}{% endfor %}{{ reasoning_effort }}{{ enable_thinking }}"
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            file.write(template)
-            file.flush()
-            server = Server(PROGRAM, "-m", os.path.join(MODELS, "tales-9m-q8_0.gguf"), "-t", "1", "--repack-cache", "off", "--spec-type", "none",
-                            "--chat-template-file", file.name)
-        self.addCleanup(server.__exit__)
+        server = self.serve(template="{% for m in messages %}{{ m.content }}{% endfor %}{{ reasoning_effort }}{{ enable_thinking }}")
         for effort in ("none", "high"):
             server.post("/v1/chat/completions", {**CHAT, "reasoning_effort": effort})
         server.post("/api/chat", {**CHAT, **WHOLE, "max_tokens": None, "think": False, "options": {"num_predict": 1}})
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.wait(), 0)
+        server.end()
         self.assertNotIn("told once", server.log_text())
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

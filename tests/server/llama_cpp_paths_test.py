@@ -1,82 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """llama.cpp's own paths: their answers are those of OpenAI's completions to the same questions, whole and streamed; what they accept and refuse, and in which
-form; gaps that models for code fill; the document of all paths.
-
-usage: llama_cpp_paths_test.py FORETOKEN MODELS
-"""
+form; gaps that models for code fill; the document of all paths."""
 import json
-import os
-import re
-import struct
-import subprocess
-import sys
-import tempfile
-import unittest
 
-from server_testing import Server, together
+from gguf_file import with_control_tokens
+from server_case import PLAIN, TARGET, ServerCase, main, new_folder
+from server_testing import together
 
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 NAME = "tales-9m-q8_0"
 COMPLETION, INFILL = "/completion", "/infill"
 TALE = "Once upon a time"
-PLAIN = {"temperature": 0, "n_predict": 12}
-SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of a GGUF's types
+GREEDY = {"temperature": 0, "n_predict": 12}
 
 
-def with_marks(path, marks):
-    """Writes the bundled model with some of its tokens as control tokens of these names: the last ones with names of the same length, as nothing may move."""
-    with open(TARGET, "rb") as file:
-        data = bytearray(file.read())
-    at = 16
-
-    def number(form):
-        nonlocal at
-        (value,) = struct.unpack_from("<" + form, data, at)
-        at += struct.calcsize("<" + form)
-        return value
-
-    def places(kind):
-        nonlocal at
-        if kind == 9:
-            of, n = number("I"), number("Q")
-            return [places(of) for _ in range(n)]
-        size = number("Q") if kind == 8 else SIZES[kind]
-        at += size
-        return at - size, size
-
-    found = {}
-    for _ in range(number("Q")):
-        begin, size = places(8)
-        found[data[begin:begin + size].decode()] = places(number("I"))
-    tokens, types = found["tokenizer.ggml.tokens"], found["tokenizer.ggml.token_type"]
-    for mark in marks:
-        token = max(i for i, (_, size) in enumerate(tokens) if size == len(mark) and data[types[i][0]] == 1)
-        data[tokens[token][0]:sum(tokens[token])] = mark.encode()
-        data[types[token][0]] = 3
-    with open(path, "wb") as file:
-        file.write(data)
-
-
-class Paths(unittest.TestCase):
-    def serve(self, *flags, model=TARGET):
-        server = Server(PROGRAM, "-m", model, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", "--parallel", "4", *flags)
-        self.addCleanup(server.__exit__)
-        return server
+class Paths(ServerCase):
+    FLAGS = (*PLAIN, "--parallel", "4")
 
     def coder(self, *marks):
         """A server whose model has these control tokens."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path = os.path.join(folder.name, "coder.gguf")
-        with_marks(path, marks)
+        path = str(new_folder(self.addCleanup) / "coder.gguf")
+        with_control_tokens(TARGET, path, list(marks))
         return self.serve(model=path)
 
     def stream(self, server, body, path=COMPLETION):
-        status, headers, data = server.send("POST", path, {**body, "stream": True})
-        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"), data)
-        parts = [json.loads(part.removeprefix("data: ")) for part in data.decode().split("\n\n")[:-1]]
+        parts = [json.loads(part.removeprefix("data: ")) for part in server.streamed(path, body).decode().split("\n\n")[:-1]]
         self.assertTrue(all(not part["stop"] for part in parts if "stop_type" not in part))
         return parts
 
@@ -93,7 +41,7 @@ class Paths(unittest.TestCase):
         for fields in ({}, {"seed": 3, "temperature": 1.2, "top_k": 20, "top_p": 0.9, "min_p": 0.01, "typical_p": 0.9}, {"stop": ["a"]}, {"ignore_eos": True},
                        {"seed": 1, "temperature": 1, "repeat_penalty": 1.3, "repeat_last_n": 16, "presence_penalty": 0.5, "frequency_penalty": 0.5,
                         "dry_multiplier": 0.8}, {"grammar": 'root ::= " one" [a-z ]+'}, {"cache_prompt": False}):
-            body = {"prompt": TALE, **PLAIN, **fields}
+            body = {"prompt": TALE, **GREEDY, **fields}
             theirs = server.completion(**body)
             choice = theirs["choices"][0]
             with self.subTest(fields=fields):
@@ -116,7 +64,7 @@ class Paths(unittest.TestCase):
 
     def test_tokens_come_only_where_they_are_asked_for(self):
         server = self.serve()
-        self.assertEqual(server.post(COMPLETION, {"prompt": TALE, **PLAIN})["tokens"], [])
+        self.assertEqual(server.post(COMPLETION, {"prompt": TALE, **GREEDY})["tokens"], [])
 
     def test_tokens_without_a_text_come_too(self):
         server = self.serve()
@@ -130,14 +78,14 @@ class Paths(unittest.TestCase):
     def test_prompts_are_texts_and_tokens(self):
         server = self.serve()
         tokens = server.post("/tokenize", {"content": TALE, "add_special": True})["tokens"]
-        of_text = server.post(COMPLETION, {"prompt": TALE, **PLAIN})
+        of_text = server.post(COMPLETION, {"prompt": TALE, **GREEDY})
         for prompt in (tokens, [TALE], [tokens], {"prompt_string": TALE}, [TALE, *server.post("/tokenize", {"content": ""})["tokens"]]):
-            self.assertEqual(server.post(COMPLETION, {"prompt": prompt, **PLAIN})["content"], of_text["content"])
+            self.assertEqual(server.post(COMPLETION, {"prompt": prompt, **GREEDY})["content"], of_text["content"])
         more = server.post("/tokenize", {"content": "there was"})["tokens"]
-        mixed = server.post(COMPLETION, {"prompt": [TALE, 4047, "there was"], **PLAIN})
-        self.assertEqual(mixed["content"], server.post(COMPLETION, {"prompt": [*tokens, 4047, *more], **PLAIN})["content"])
+        mixed = server.post(COMPLETION, {"prompt": [TALE, 4047, "there was"], **GREEDY})
+        self.assertEqual(mixed["content"], server.post(COMPLETION, {"prompt": [*tokens, 4047, *more], **GREEDY})["content"])
         self.assertEqual(mixed["tokens_evaluated"], len(tokens) + 1 + len(more))
-        self.assertEqual(server.post(COMPLETION, {"prompt": [1, "Once"], **PLAIN})["prompt"], "<s>Once")  # a text that is not the first begins no text
+        self.assertEqual(server.post(COMPLETION, {"prompt": [1, "Once"], **GREEDY})["prompt"], "<s>Once")  # a text that is not the first begins no text
 
     def test_prompts_may_name_control_tokens(self):
         server = self.serve()
@@ -147,10 +95,10 @@ class Paths(unittest.TestCase):
     def test_several_prompts_and_choices(self):
         server = self.serve()
         prompts = [TALE, [1, 300], [1, "There", 300]]
-        each = [server.post(COMPLETION, {"prompt": prompt, **PLAIN})["content"] for prompt in prompts]
-        replies = server.post(COMPLETION, {"prompt": prompts, **PLAIN})
+        each = [server.post(COMPLETION, {"prompt": prompt, **GREEDY})["content"] for prompt in prompts]
+        replies = server.post(COMPLETION, {"prompt": prompts, **GREEDY})
         self.assertEqual([(reply["index"], reply["content"]) for reply in replies], list(enumerate(each)))
-        parts = self.stream(server, {"prompt": prompts, **PLAIN})
+        parts = self.stream(server, {"prompt": prompts, **GREEDY})
         for i, text in enumerate(each):
             self.assertEqual("".join(part["content"] for part in parts if part["index"] == i), text)
             self.assertEqual([part["stop"] for part in parts if part["index"] == i][-1], True)
@@ -165,9 +113,9 @@ class Paths(unittest.TestCase):
         whole = server.post(COMPLETION, {"prompt": prompt, "temperature": 0, "ignore_eos": True})
         self.assertEqual((whole["tokens_evaluated"] + whole["tokens_predicted"], whole["truncated"], whole["stop_type"]), (512, True, "limit"))
         self.assertEqual(whole["generation_settings"]["n_predict"], -1)
-        few = server.post(COMPLETION, {"prompt": TALE, **PLAIN, "n_predict": 2})
+        few = server.post(COMPLETION, {"prompt": TALE, **GREEDY, "n_predict": 2})
         self.assertEqual((few["tokens_predicted"], few["truncated"]), (2, False))
-        none = server.post(COMPLETION, {"prompt": TALE, **PLAIN, "n_predict": 0})
+        none = server.post(COMPLETION, {"prompt": TALE, **GREEDY, "n_predict": 0})
         self.assertEqual((none["content"], none["tokens_predicted"], none["stop_type"]), ("", 0, "limit"))
         self.assertEqual(server.post(COMPLETION, {"prompt": TALE, "temperature": 0, "max_tokens": 2})["content"], few["content"])
 
@@ -175,15 +123,15 @@ class Paths(unittest.TestCase):
         server = self.serve()
         ended = server.post(COMPLETION, {"prompt": TALE, "temperature": 0, "grammar": 'root ::= " here"'})
         self.assertEqual((ended["content"], ended["stop_type"], ended["stopping_word"]), (" here", "eos", ""))
-        text = server.post(COMPLETION, {"prompt": TALE, **PLAIN})["content"]
+        text = server.post(COMPLETION, {"prompt": TALE, **GREEDY})["content"]
         for stop in (["zzz", "was"], ["there was", "was"], ["w", "was"]):
-            reply = server.post(COMPLETION, {"prompt": TALE, **PLAIN, "stop": stop})
+            reply = server.post(COMPLETION, {"prompt": TALE, **GREEDY, "stop": stop})
             word = min((word for word in stop if word in text), key=text.index)
             self.assertEqual((reply["content"], reply["stop_type"], reply["stopping_word"]), (text[:text.index(word)], "word", word))
 
     def test_probabilities(self):
         server = self.serve()
-        body = {"prompt": TALE, **PLAIN}
+        body = {"prompt": TALE, **GREEDY}
         theirs = server.completion(**body, logprobs=3)["choices"][0]["logprobs"]
         whole = server.post(COMPLETION, {**body, "n_probs": 3, "return_tokens": True})
         found = whole["completion_probabilities"]
@@ -198,7 +146,7 @@ class Paths(unittest.TestCase):
 
     def test_biases(self):
         server = self.serve()
-        body = {"prompt": TALE, **PLAIN, "n_predict": 1, "return_tokens": True}
+        body = {"prompt": TALE, **GREEDY, "n_predict": 1, "return_tokens": True}
         (token,) = server.post(COMPLETION, body)["tokens"]
         word = server.post("/tokenize", {"content": "there"})["tokens"]
         for biases, banned in (([[token, False]], [token]), ({str(token): -100}, [token]), ([["there", False]], word),
@@ -231,7 +179,7 @@ class Paths(unittest.TestCase):
 
     def test_members_can_be_chosen(self):
         server = self.serve()
-        body = {"prompt": TALE, **PLAIN, "n_probs": 1}
+        body = {"prompt": TALE, **GREEDY, "n_probs": 1}
         names = ["content", "timings/prompt_n", "generation_settings/n_predict", "no/such", "content/x", "", "/"]
         self.assertEqual(list(server.post(COMPLETION, {**body, "response_fields": names})), ["content", "timings/prompt_n", "generation_settings/n_predict"])
         self.assertEqual(list(server.post(COMPLETION, {**body, "response_fields": ["completion_probabilities"]})), ["completion_probabilities"])
@@ -241,7 +189,7 @@ class Paths(unittest.TestCase):
 
     def test_what_has_no_effect(self):
         server = self.serve()
-        body = {"prompt": TALE, **PLAIN}
+        body = {"prompt": TALE, **GREEDY}
         told = {"id_slot": 9, "n_keep": 4, "t_max_predict_ms": 500, "t_max_prompt_ms": 500, "n_indent": 4, "timings_per_token": True, "return_progress": True,
                 "echo": True}
         idle = {**told, "mirostat": 0, "mirostat_tau": 5, "xtc_probability": 0, "dynatemp_range": 0, "sse_ping_interval": 5, "lora": []}
@@ -281,17 +229,14 @@ class Paths(unittest.TestCase):
 
     def test_keys(self):
         server = self.serve("--api-key", "secret")
-        status, _, data = server.send("POST", COMPLETION, {"prompt": "a"})
-        self.assertEqual((status, json.loads(data)["error"]["code"], json.loads(data)["error"]["type"]), (401, 401, "authentication_error"))
+        error = server.error(COMPLETION, {"prompt": "a"}, 401)
+        self.assertEqual((error["code"], error["type"]), (401, "authentication_error"))
         for path in ("/props", "/slots", "/openapi.json"):
-            self.assertEqual(server.send("GET", path)[0], 401)
+            server.error(path, status=401, method="GET")
             self.assertEqual(server.send("GET", path, headers={"Authorization": "Bearer secret"})[0], 200)
 
     def test_props_and_slots(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            file.write("{{ messages[0].content }}")
-            file.flush()
-            server = self.serve("--chat-template-file", file.name, "--model-name", "tale")
+        server = self.serve("--model-name", "tale", template="{{ messages[0].content }}")
         props = server.get("/props")
         self.assertEqual((props["total_slots"], props["model_path"], props["model_alias"]), (4, "tale", "tale"))
         self.assertEqual((props["bos_token"], props["eos_token"], props["chat_template"]), ("<s>", "</s>", "{{ messages[0].content }}"))
@@ -335,14 +280,14 @@ class Paths(unittest.TestCase):
                               ({"input_prefix": "a<MID>"}, ["<PRE>", "a", "<", "MID", ">", "<SUF>", "a king.", "<MID>"]),
                               ({"input_extra": [{"filename": "f", "text": "One"}, {"text": "Two"}]},
                                ["One\n", "Two\n", "<PRE>", "Once", "<SUF>", "a king.", "<MID>"])):
-            body = {"input_prefix": "Once", "input_suffix": "a king.", **PLAIN, **fields}
+            body = {"input_prefix": "Once", "input_suffix": "a king.", **GREEDY, **fields}
             reply = server.post(INFILL, body)
             if "input_prefix" in fields:
                 self.assertEqual(reply["prompt"].count("<MID>"), 2)  # one of them is text
                 parts[1:5] = ["a<MID>"]
             expected = self.expected_gap(server, marks, *parts)
             self.assertEqual(reply["tokens_evaluated"], len(expected))
-            self.assertEqual(reply["content"], server.post(COMPLETION, {"prompt": expected, **PLAIN})["content"])
+            self.assertEqual(reply["content"], server.post(COMPLETION, {"prompt": expected, **GREEDY})["content"])
             *streamed, last = self.stream(server, body, INFILL)
             self.assertEqual("".join(part["content"] for part in streamed), reply["content"])
             self.assertEqual(last["prompt"], reply["prompt"])
@@ -391,4 +336,4 @@ class Paths(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

@@ -1,21 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Anthropic's messages: what they say is what chats say to the same messages; streams add up to whole replies, with tools, without and with thoughts;
-what claude-code sends is answered; what cannot be done is refused by its name. The bundled model knows no tools, so calls are forced.
-
-usage: messages_test.py FORETOKEN MODELS
-"""
+what claude-code sends is answered; what cannot be done is refused by its name. The bundled model knows no tools, so calls are forced."""
 import json
-import os
-import re
-import sys
-import tempfile
-import unittest
 
-from server_testing import Server
+from server_case import ServerCase, main
+from server_testing import named_events
 
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 MESSAGES, CHATS = "/v1/messages", "/v1/chat/completions"
 ASKED = {"role": "user", "content": "Is Rome warm?"}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}, "and": {"enum": ["C", "F"]}}, "required": ["city"]}
@@ -23,7 +14,6 @@ WEATHER, NOW = {"name": "weather", "description": "d", "input_schema": SCHEMA}, 
 FORCED = {"messages": [ASKED], "max_tokens": 150, "tools": [WEATHER, NOW], "tool_choice": {"type": "any", "disable_parallel_tool_use": True}, "temperature": 1}
 USE = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"z": 1, "city": "Rome"}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "31"}
-
 THOUGHTFUL = "{% for m in messages %}{{ m.reasoning_content if m.reasoning_content }} {{ m.content }}\n{% endfor %}"
 
 
@@ -31,21 +21,12 @@ def text(content, **more):
     return {"type": "text", "text": content, **more}
 
 
-class Messages(unittest.TestCase):
-    def serve(self, *flags):
-        server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", *flags)
-        self.addCleanup(server.__exit__)
-        return server
-
+class Messages(ServerCase):
     def gathered(self, server, body):
         """The message that a stream's events make, as Anthropic's client puts it together."""
-        status, headers, data = server.send("POST", MESSAGES, {**body, "stream": True})
-        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"), data)
         message, arguments, last = None, "", ""
-        for block in data.decode().split("\n\n")[:-1]:
-            last, event = re.fullmatch(r"event: (\S+)\ndata: (\{.*\})", block).groups()
-            event = json.loads(event)
-            self.assertEqual(event["type"], last)
+        for event in named_events(server.streamed(MESSAGES, body)):
+            last = event["type"]
             if last == "message_start":
                 message = event["message"]
             elif last == "content_block_start":
@@ -134,10 +115,7 @@ class Messages(unittest.TestCase):
             self.assertEqual(message["usage"]["output_tokens"] == n, message["stop_reason"] == "max_tokens")
 
     def test_thoughts_are_blocks(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            file.write("{{ messages[0].content }} {{ reasoning_effort }} {{ enable_thinking }}<think>")
-            file.flush()
-            server = self.serve("--chat-template-file", file.name)
+        server = self.serve(template="{{ messages[0].content }} {{ reasoning_effort }} {{ enable_thinking }}<think>")
         message = self.both(server, {"messages": [ASKED], "max_tokens": 8, "temperature": 0})
         self.assertEqual([block["type"] for block in message["content"]], ["thinking"])
         self.assertTrue(message["content"][0]["thinking"])
@@ -146,10 +124,7 @@ class Messages(unittest.TestCase):
             self.assertEqual(server.post(MESSAGES + "/count_tokens", {"messages": [ASKED], **fields})["input_tokens"], len(tokens))
 
     def test_thoughts_of_earlier_turns_reach_the_template(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            file.write(THOUGHTFUL)
-            file.flush()
-            server = self.serve("--chat-template-file", file.name)
+        server = self.serve(template=THOUGHTFUL)
         thoughts = [{"type": "thinking", "thinking": "Hm.", "signature": ""}, {"type": "redacted_thinking", "data": "x"},
                     {"type": "thinking", "thinking": "A dragon?", "signature": "s"}]
         self.same_as_chat(server, [ASKED, {"role": "assistant", "content": [*thoughts, text("Yes.")]}, ASKED],
@@ -185,9 +160,7 @@ class Messages(unittest.TestCase):
         self.assertEqual((status, json.loads(data)["error"]["type"]), (401, "authentication_error"))
         self.assertEqual(json.loads(data)["type"], "error")
         self.assertEqual(server.send("POST", MESSAGES, body, headers={"x-api-key": "secret", "anthropic-version": "2023-06-01"})[0], 200)
-        status, _, data = server.send("POST", "/api/chat", {"messages": []})
-        self.assertEqual((status, list(json.loads(data))), (401, ["error"]))
-        self.assertIsInstance(json.loads(data)["error"], str)
+        self.assertIsInstance(server.error("/api/chat", {"messages": []}, 401), str)
 
     def test_what_cannot_be_done_is_refused_by_name(self):
         server = self.serve()
@@ -208,9 +181,8 @@ class Messages(unittest.TestCase):
             reply = json.loads(data)
             self.assertEqual((status, reply["type"], reply["error"]["type"]), (400, "error", "invalid_request_error"), (fields, reply))
             self.assertIn(why, reply["error"]["message"])
-        status, _, data = server.send("POST", MESSAGES, {"model": "other", "messages": [ASKED], "max_tokens": 1})
-        self.assertEqual((status, json.loads(data)["error"]["type"]), (404, "not_found_error"))
+        self.assertEqual(server.error(MESSAGES, {"model": "other", "messages": [ASKED], "max_tokens": 1}, 404)["type"], "not_found_error")
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

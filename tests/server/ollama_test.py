@@ -1,22 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Ollama's API: its answers are those of OpenAI's chats and completions to the same questions, whole and streamed; what it accepts, what it refuses and in
-which form; what it says of the model.
-
-usage: ollama_test.py FORETOKEN MODELS
-"""
+which form; what it says of the model."""
 import datetime
 import json
 import os
-import sys
-import tempfile
-import unittest
 
-from server_testing import Server
+from server_case import DRAFT, TARGET, ServerCase, main
 
 BEGUN = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 NAME = "tales-9m-q8_0"
 CHAT, GENERATE, CHATS = "/api/chat", "/api/generate", "/v1/chat/completions"
 MESSAGE = {"role": "user", "content": "Is Rome warm?"}
@@ -28,17 +20,7 @@ FORCED = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": "required", "par
 ROLES = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if enable_thinking is defined %}{{ enable_thinking }}{% endif %}"
 
 
-class Ollama(unittest.TestCase):
-    def serve(self, template=None, *flags):
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            if template:
-                file.write(template)
-                file.flush()
-                flags += ("--chat-template-file", file.name)
-            server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", *flags)
-        self.addCleanup(server.__exit__)
-        return server
-
+class Ollama(ServerCase):
     def lines(self, server, path, body):
         """The parts of a stream, which is Ollama's default."""
         status, headers, data = server.send("POST", path, body)
@@ -48,12 +30,18 @@ class Ollama(unittest.TestCase):
         self.assertEqual([part["done"] for part in parts], [False] * (len(parts) - 1) + [True])
         return parts
 
-    def refused(self, server, path, body, method="POST"):
-        status, _, data = server.send(method, path, body)
-        reply = json.loads(data)
-        self.assertEqual(list(reply), ["error"])
-        self.assertIsInstance(reply["error"], str)
-        return status, reply["error"]
+    def refused(self, server, path, body, begin="", status=400, **options):
+        """The message, which begins so."""
+        message = server.error(path, body, status, **options)
+        self.assertIsInstance(message, str)
+        self.assertEqual(message[:len(begin)], begin)
+        return message
+
+    def count(self, server, body, written):
+        """The reply to a chat whose prompt has as many tokens as this text."""
+        reply = server.post(CHAT, {"stream": False, "options": {"num_predict": 1}, **body})
+        self.assertEqual(reply["prompt_eval_count"], len(server.post("/tokenize", {"content": written, "add_special": True})["tokens"]))
+        return reply
 
     def check_end(self, reply):
         at = datetime.datetime.fromisoformat(reply["created_at"][:26] + "+00:00")
@@ -106,17 +94,15 @@ class Ollama(unittest.TestCase):
         self.assertEqual(reply["prompt_eval_count"], len(tokens))
 
     def test_prompts_stand_alone_where_there_is_no_template(self):
-        with Server(PROGRAM, "-m", os.path.join(MODELS, "tales-1m-draft-q8_0.gguf"), "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none") as server:
-            text = server.completion(prompt="Once upon a time", temperature=0, max_tokens=16)["choices"][0]["text"]
-            for raw in (False, True):
-                body = {"prompt": "Once upon a time", "raw": raw, "options": OPTIONS}
-                self.assertEqual(server.post(GENERATE, {**body, "stream": False})["response"], text)
-                self.assertEqual("".join(part["response"] for part in self.lines(server, GENERATE, body)), text)
-                self.assertIn("system: ", self.refused(server, GENERATE, {**body, "system": "Be brief."})[1])
-            status, error = self.refused(server, CHAT, {"messages": [MESSAGE]})
-            self.assertEqual(status, 400)
-            self.assertIn("--chat-template-file", error)
-            self.assertEqual(server.post("/api/show", {})["capabilities"], ["completion"])
+        server = self.serve(model=DRAFT)
+        text = server.completion(prompt="Once upon a time", temperature=0, max_tokens=16)["choices"][0]["text"]
+        for raw in (False, True):
+            body = {"prompt": "Once upon a time", "raw": raw, "options": OPTIONS}
+            self.assertEqual(server.post(GENERATE, {**body, "stream": False})["response"], text)
+            self.assertEqual("".join(part["response"] for part in self.lines(server, GENERATE, body)), text)
+            self.refused(server, GENERATE, {**body, "system": "Be brief."}, "system: ")
+        self.assertIn("--chat-template-file", self.refused(server, CHAT, {"messages": [MESSAGE]}))
+        self.assertEqual(server.post("/api/show", {})["capabilities"], ["completion"])
 
     def test_the_format_of_an_answer(self):
         server = self.serve()
@@ -128,8 +114,8 @@ class Ollama(unittest.TestCase):
             reply = server.post(path, {**fields, "format": "json", "stream": False, "options": {"num_predict": 40}})
             text = reply["message"]["content"] if path == CHAT else reply["response"]
             self.assertIn(text.lstrip()[0], "{[")
-            self.assertIn("format: ", self.refused(server, path, {**fields, "format": "xml"})[1])
-            self.assertIn("format", self.refused(server, path, {**fields, "format": {"type": "object", "not": {}}})[1])
+            self.refused(server, path, {**fields, "format": "xml"}, "format: ")
+            self.assertIn("format", self.refused(server, path, {**fields, "format": {"type": "object", "not": {}}}))
 
     def test_calls_are_whole(self):
         server = self.serve()
@@ -162,32 +148,26 @@ class Ollama(unittest.TestCase):
         self.assertGreater(len(calls), 1)
 
     def test_conversations_with_calls_can_be_sent_back(self):
-        server = self.serve(ROLES.replace("{{ m.content", "{{ m.reasoning_content if m.reasoning_content }}{{ m.content"))
+        server = self.serve(template=ROLES.replace("{{ m.content", "{{ m.reasoning_content if m.reasoning_content }}{{ m.content"))
         called = {"role": "assistant", "content": "", "thinking": "Well.\n\"So\" it is.",
                   "tool_calls": [{"function": {"name": "weather", "arguments": {"unit": "C", "city": "Rome"}}}]}
         messages = [MESSAGE, called, {"role": "tool", "tool_name": "weather", "content": "31"}]
-        reply = server.post(CHAT, {"messages": messages, "stream": False, "options": {"num_predict": 1}})
         written = ('[user] Is Rome warm?\n[assistant] Well.\n"So" it is.<tool_call>\n{"name": "weather", "arguments": {"unit": "C", "city": "Rome"}}\n</tool_call>\n'
                    "[user] <tool_response>\n31\n</tool_response>\n")
-        self.assertEqual(reply["prompt_eval_count"], len(server.post("/tokenize", {"content": written, "add_special": True})["tokens"]))
+        self.count(server, {"messages": messages}, written)
 
     def test_results_name_their_calls(self):
-        server = self.serve("{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.id }}={{ c.function.arguments | tojson }} {% endfor %}"
-                            "{% if m.role == 'tool' %}{{ m.tool_call_id }}:{{ m.name }} {% endif %}{% endfor %}{{ tools | tojson if tools }}")
+        server = self.serve(template="{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.id }}={{ c.function.arguments | tojson }} {% endfor %}"
+                                     "{% if m.role == 'tool' %}{{ m.tool_call_id }}:{{ m.name }} {% endif %}{% endfor %}{{ tools | tojson if tools }}")
         calls = [{"function": {"name": name, "arguments": {"n": n}}} for n, name in enumerate("aba")]
         results = [{"role": "tool", "tool_name": name, "content": "1"} for name in "baa"]
         messages = [{"role": "assistant", "content": "", "tool_calls": calls}, *results]
-        reply = server.post(CHAT, {"messages": messages, "stream": False, "options": {"num_predict": 1}})
-        written = 'call_0={"n": 0} call_1={"n": 1} call_2={"n": 2} call_1:b call_0:a call_2:a '
-        self.assertEqual(reply["prompt_eval_count"], len(server.post("/tokenize", {"content": written, "add_special": True})["tokens"]))
+        self.count(server, {"messages": messages}, 'call_0={"n": 0} call_1={"n": 1} call_2={"n": 2} call_1:b call_0:a call_2:a ')
 
     def test_templates_hear_whether_to_think(self):
-        server = self.serve(ROLES)
+        server = self.serve(template=ROLES)
         for think in (True, False):
-            reply = server.post(CHAT, {"messages": [MESSAGE], "think": think, "stream": False, "options": {"num_predict": 1}})
-            written = f"[user] Is Rome warm?\n{think}"
-            self.assertEqual(reply["prompt_eval_count"], len(server.post("/tokenize", {"content": written, "add_special": True})["tokens"]))
-            self.assertNotIn("notices", reply)
+            self.assertNotIn("notices", self.count(server, {"messages": [MESSAGE], "think": think}, f"[user] Is Rome warm?\n{think}"))
 
     def test_a_request_without_a_question_loads_the_model(self):
         server = self.serve()
@@ -223,25 +203,21 @@ class Ollama(unittest.TestCase):
                  ({"messages": [{**MESSAGE, "tool_calls": [{"function": {"name": "a", "arguments": "b"}}]}]}, "messages[0].tool_calls[0].function.arguments: "),
                  ({"tools": [1]}, "tools[0]: "), ({"messages": [{**MESSAGE, "content": "word " * 600}]}, "messages: "))
         for fields, begin in chats:
-            status, error = self.refused(server, CHAT, {"messages": [MESSAGE], **fields})
-            self.assertEqual((status, error[:len(begin)]), (400, begin))
+            self.refused(server, CHAT, {"messages": [MESSAGE], **fields}, begin)
         prompts = (({"suffix": "b"}, "suffix: "), ({"template": "{{ .Prompt }}"}, "template: "), ({"context": [1]}, "context: "),
                    ({"images": ["aa"]}, "images: "),
                    ({"raw": True, "system": "b"}, "system: "), ({"prompt": 1}, "prompt: "), ({"prompt": "word " * 600}, "prompt: "))
         for fields, begin in prompts:
-            status, error = self.refused(server, GENERATE, {"prompt": "a", **fields})
-            self.assertEqual((status, error[:len(begin)]), (400, begin))
+            self.refused(server, GENERATE, {"prompt": "a", **fields}, begin)
         server.post(GENERATE, {"prompt": "a", "suffix": "", "template": "", "context": [], "images": [], "options": {"num_predict": 1}, "stream": False})
         for body in (b"", b"[]", b"{", b'{"model": "a", "model": "b"}'):
             for path in (CHAT, GENERATE, "/api/show"):
-                self.assertEqual(self.refused(server, path, body)[0], 400)
+                self.refused(server, path, body)
         for path in (CHAT, GENERATE, "/api/show"):
-            status, error = self.refused(server, path, {"model": "other:latest"})
-            self.assertEqual(status, 404)
-            self.assertIn("other:latest", error)
+            self.assertIn("other:latest", self.refused(server, path, {"model": "other:latest"}, status=404))
 
     def test_there_is_one_model(self):
-        server = self.serve(None, "--model-name", "tale,tales")
+        server = self.serve("--model-name", "tale,tales")
         version = server.get("/api/version")
         self.assertEqual(version, server.get("/version"))
         summary = server.get("/v1/models")["data"][0]
@@ -259,10 +235,9 @@ class Ollama(unittest.TestCase):
                                                    family + ".context_length": summary["meta"]["context_size"]})
             self.assertEqual(shown["capabilities"], ["completion", "tools"])
         for path in ("pull", "push", "create", "copy", "delete"):
-            status, error = self.refused(server, f"/api/{path}", {"model": "tale"}, "DELETE" if path == "delete" else "POST")
-            self.assertEqual(status, 501)
-            self.assertIn("one model", error)
+            method = "DELETE" if path == "delete" else "POST"
+            self.assertIn("one model", self.refused(server, f"/api/{path}", {"model": "tale"}, status=501, method=method))
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

@@ -6,22 +6,16 @@ and what it has. Without Python's jsonschema the comparison is skipped.
 usage: openapi_test.py FORETOKEN MODELS [--seed N] [--values N] [--path PATH]
 """
 import argparse
+import contextlib
 import json
 import os
 import random
 import re
-import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-from server_testing import JSON, Server
-
-try:
-    import jsonschema
-except ImportError:
-    jsonschema = None
+from server_case import ONE_THREAD, ServerCase, jsonschema, new_folder, run_program
+from server_testing import JSON
 
 SHARED = "#/components/schemas/"
 # Values that take the place of others, to see whether both refuse them.
@@ -131,22 +125,11 @@ class Schemas:
         return pick.choice(STRANGE)
 
 
-class Client:
-    """Sends bodies over one connection."""
-
-    def __init__(self, server):
-        self.connection = server.connect()
-
-    def post(self, path, body):
-        self.connection.request("POST", path, json.dumps(body), JSON)
-        response = self.connection.getresponse()
-        return response.status, response.read().decode("utf-8", "replace")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.connection.close()
+def posted(connection, path, body):
+    """(status, text) of what is sent over a connection that is kept."""
+    connection.request("POST", path, json.dumps(body), JSON)
+    response = connection.getresponse()
+    return response.status, response.read().decode("utf-8", "replace")
 
 
 def message_of(text):
@@ -154,15 +137,12 @@ def message_of(text):
     return error if isinstance(error, str) else error["message"]
 
 
-class Document(unittest.TestCase):
+class Document(ServerCase):
+    FLAGS = ONE_THREAD
+
     @classmethod
     def setUpClass(cls):
-        model = os.path.join(OPTIONS.models, "tales-9m-q8_0.gguf")
-        cls.slots = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.slots.cleanup)
-        cls.server = Server(OPTIONS.foretoken, "-m", model, "-t", "1", "--repack-cache", "off", "--chat-template", "chatml", "--slot-save-path",
-                            cls.slots.name)
-        cls.addClassCleanup(cls.server.__exit__)
+        cls.server = cls.start("--chat-template", "chatml", "--slot-save-path", str(new_folder(cls.addClassCleanup)), add_cleanup=cls.addClassCleanup)
         cls.document = cls.server.get("/openapi.json")
         cls.bodies = {path: methods["post"]["requestBody"]["content"]["application/json"]["schema"]
                       for path, methods in cls.document["paths"].items() if "requestBody" in methods.get("post", {})}
@@ -175,7 +155,7 @@ class Document(unittest.TestCase):
             yield from self.fields(field, where + name + ".")
 
     def test_it_has_all_paths(self):
-        rows = json.loads(subprocess.run([OPTIONS.foretoken, "help", "--json"], check=True, capture_output=True).stdout)["endpoints"]
+        rows = json.loads(run_program("help", "--json", check=True).stdout)["endpoints"]
         operations = {(method, path): operation for path, methods in self.document["paths"].items() for method, operation in methods.items()}
         self.assertEqual(set(operations), {(row["method"].lower(), row["path"].replace("*", "{name}")) for row in rows})
         ids = [operation["operationId"] for operation in operations.values()]
@@ -205,12 +185,9 @@ class Document(unittest.TestCase):
                                   ("/v1/messages/count_tokens", {"messages": HELLO, "output_config": {"format": {"type": "json_schema"}}},
                                    "output_config.format"),
                                   ("/v1/chat/completions", {"messages": HELLO, "stop": ["x" * 2000]}, "stop")):
-            with Client(self.server) as client:
-                status, text = client.post(path, body)
-            self.assertEqual(status, 400, text)
-            self.assertTrue(message_of(text).startswith(param + ": "), text)
-            said = re.compile(f"path={re.escape(path)} .*param={re.escape(param)} .*status=400")
-            self.assertTrue(any(said.search(self.server.log_text()) or time.sleep(0.1) for _ in range(600)), self.server.log_text()[-500:])
+            error = self.server.error(path, body)
+            self.assertTrue((error if isinstance(error, str) else error["message"]).startswith(param + ": "), error)
+            self.server.await_log(f"path={path} ", f"param={param} ", "status=400 ")
 
     def test_every_field_is_described(self):
         for path, schema in self.bodies.items():
@@ -227,24 +204,24 @@ class Document(unittest.TestCase):
                         self.compare(path, kind)
 
     def compare(self, path, body):
-        with Client(self.server) as client:
-            self.compare_by(client, path, body)
+        with contextlib.closing(self.server.connect()) as connection:
+            self.compare_by(connection, path, body)
 
-    def compare_by(self, client, path, body):
+    def compare_by(self, connection, path, body):
         schemas = Schemas(self.document, OPTIONS.seed)
         schema = schemas.own(body)
         needed = [*body.get("required", []), *(choice["anyOf"][0]["required"][0] for choice in body.get("allOf", []))]
         base = {**{name: PLAIN[name] for name in needed}, **SHORT.get(path, {})}
         self.assertTrue(schemas.valid(schema, base), base)
         place = STARS.get(path, path)
-        status, text = client.post(place, base)
+        status, text = posted(connection, place, base)
         self.assertIn(status, (200, 501), (base, text))
         faults, seen = [], set()
         for name, field in body["properties"].items():
             for value in self.values(schemas, field):
                 sent = {**base, name: value}
                 fits = schemas.valid(schema, sent)
-                status, text = client.post(place, sent)
+                status, text = posted(connection, place, sent)
                 seen.add(fits)
                 if status not in ((200, 501) if fits else (400, 404)) and not (fits and self.is_related(name, text)):
                     faults.append((name, value, "fits" if fits else "does not fit", status, text[:200]))

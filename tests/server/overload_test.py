@@ -6,6 +6,7 @@ the machine is busy).
 
 usage: overload_test.py FORETOKEN MODELS [--time]
 """
+import collections
 import contextlib
 import json
 import os
@@ -17,14 +18,11 @@ import sys
 import tempfile
 import threading
 import time
-import unittest
 
-from server_testing import JSON, SECONDS, Server, read_all, request_bytes, responses, together
+from server_case import DRAFT, ONE_THREAD, PAIR, PROGRAM, SLOW, TARGET, ServerCase, main, run_program
+from server_testing import SECONDS, Server, read_all, request_bytes, responses, together, until
 
-PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
 TIMED = "--time" in sys.argv  # also bounds how long /health takes, beside a process that answers at once
-TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
-PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
 MIB = 1 << 20
 COMPLETIONS = "/v1/completions"
 SHORT = {"prompt": "Once upon a time", "max_tokens": 6, "temperature": 0, "seed": 4}
@@ -41,11 +39,10 @@ while True:
 """
 
 
-def limited(limits):
-    """A program that is PROGRAM under `ulimit` with these arguments."""
-    script = tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False)
-    with script:
-        script.write(f'#!/bin/sh\nulimit {limits}\nexec "{PROGRAM}" "$@"\n')
+def program_behind(command):
+    """A program that is PROGRAM behind a shell's command; who asks for it removes it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as script:
+        script.write(f'#!/bin/sh\n{command}\nexec "{PROGRAM}" "$@"\n')
     os.chmod(script.name, 0o700)
     return script.name
 
@@ -63,7 +60,6 @@ class Prober:
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
-        import socket
         data = request_bytes("/health")
         while not self.done.is_set():
             for port, times in zip(self.ports, self.times):
@@ -100,19 +96,19 @@ def await_refusal(socks):
     raise AssertionError("no connection was refused")
 
 
-class Overload(unittest.TestCase):
+class Overload(ServerCase):
+    FLAGS = ("-md", DRAFT, *ONE_THREAD)
+
     @classmethod
     def setUpClass(cls):
-        cls.control = subprocess.Popen([sys.executable, "-c", CONTROL], stdout=subprocess.PIPE, text=True)
-        cls.control_port = int(cls.control.stdout.readline())
+        control = subprocess.Popen([sys.executable, "-c", CONTROL], stdout=subprocess.PIPE, text=True)
+        cls.addClassCleanup(lambda: (control.kill(), control.wait(), control.stdout.close()))
+        cls.control_port = int(control.stdout.readline())
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.control.kill()
-        cls.control.wait()
-        cls.control.stdout.close()
-
-    def serve(self, *flags, program=PROGRAM, **options):
+    def limited(self, files, *flags, **options):
+        """A server that may have so many files open."""
+        program = program_behind(f"ulimit -n {files}")
+        self.addCleanup(os.unlink, program)
         server = Server(program, *PAIR, *flags, **options)
         self.addCleanup(server.__exit__)
         return server
@@ -140,27 +136,18 @@ class Overload(unittest.TestCase):
 
     def many(self, server, data, n):
         """{status: how many} of n requests at once, each on a connection of its own."""
-        counts = {}
-        lock = threading.Lock()
-
         def one():
+            found = []
             with server.socket() as sock:
-                try:
+                with contextlib.suppress(OSError):  # refused; the answer is there
                     sock.sendall(data)
-                except OSError:  # refused; the answer is there
-                    pass
-                try:
+                with contextlib.suppress(OSError):
                     found = responses(read_all(sock))
-                except OSError:
-                    found = []
-            with lock:
-                status = found[0][0] if found else None
-                counts[status] = counts.get(status, 0) + 1
-                if status in (429, 503):
-                    self.assertIn("retry-after", found[0][1])
+            if found and found[0][0] in (429, 503):
+                self.assertIn("retry-after", found[0][1])
+            return found[0][0] if found else None
 
-        together([one] * n)
-        return counts
+        return dict(collections.Counter(together([one] * n)))
 
     def peak(self, server):
         return server.status_of_process("VmHWM") << 10
@@ -193,9 +180,7 @@ class Overload(unittest.TestCase):
 
     def test_a_body_that_takes_more_than_there_is_names_the_flag(self):
         server = self.serve("--max-memory", "256M")
-        status, _, body = server.send("POST", "/tokenize", json.dumps({"content": "a" * (7 * MIB)}).encode())
-        self.assertEqual(status, 413)
-        self.assertIn("--max-memory", json.loads(body)["error"]["message"])
+        self.assertIn("--max-memory", server.error("/tokenize", {"content": "a" * (7 * MIB)}, 413)["message"])
 
     def test_bodies_without_a_key_are_not_read(self):
         server = self.serve("--api-key", "secret", "--quiet")
@@ -212,10 +197,8 @@ class Overload(unittest.TestCase):
         with self.health_is_answered(server):
             socks = [server.socket() for _ in range(500)]
             for i, sock in enumerate(socks):
-                try:
+                with contextlib.suppress(OSError):
                     sock.sendall(head + (b"a:b\r\n" * 12900 if i % 2 else b"".join(b"f%d: %s\r\n" % (k, b"v" * 500) for k in range(100))))
-                except OSError:
-                    pass
             time.sleep(0.3)
             held, grown = self.held(server), (server.status_of_process("VmHWM") - before) << 10
             self.assertLess(grown, 90 * MIB)
@@ -226,7 +209,7 @@ class Overload(unittest.TestCase):
                 sock.close()
 
     def test_it_gives_up_the_least_first_and_recovers(self):
-        server = self.serve("--max-memory", "400M", "--max-queue", "8", env={"FORETOKEN_ISA": "scalar"})
+        server = self.serve("--max-memory", "400M", "--max-queue", "8", **SLOW)
         # Two that wait for the engine: a small one and one with a large prediction.
         small, small_reply = server.begin(COMPLETIONS, {**LONG, "stream": True})
         large = server.socket()
@@ -256,10 +239,7 @@ class Overload(unittest.TestCase):
         for sock in socks:
             sock.close()
         self.assertEqual(server.get("/health")["status"], "ok")
-        end = time.monotonic() + SECONDS
-        while server.get("/health")["overload"] != "none":
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
+        until(lambda: server.get("/health")["overload"] == "none")
         self.assertIn(b"[DONE]", small_reply.read())  # the small one was not touched
         small.close()
         large.close()
@@ -273,13 +253,10 @@ class Overload(unittest.TestCase):
     def refused(socks):
         for sock in socks:
             sock.setblocking(False)
-            try:
-                if sock.recv(20, 2):  # MSG_PEEK
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                if sock.recv(20, socket.MSG_PEEK):
                     return True
-            except (BlockingIOError, ConnectionError):
-                pass
-            finally:
-                sock.setblocking(True)
+            sock.setblocking(True)
         return False
 
     def test_waiting_requests_and_answers_not_read_are_counted(self):
@@ -299,10 +276,7 @@ class Overload(unittest.TestCase):
         server.await_metric("request_success_total", 16, finished_reason="length")
         self.assertGreater(self.held(server) - base, 16 * 200 * 20 * 8 // 2)
         sock.close()
-        end = time.monotonic() + SECONDS
-        while self.held(server) > base + 20_000:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.02)
+        until(lambda: self.held(server) <= base + 20_000)
 
     def test_what_was_freed_goes_back_to_the_system(self):
         server = self.serve()
@@ -310,14 +284,11 @@ class Overload(unittest.TestCase):
         values = b'{"content": "a", "x": [' + b"[]," * (4 * MIB // 3) + b"[]]}"
         self.many(server, request_bytes("/tokenize", values), 6)
         with server.socket():  # the clock runs while there are connections
-            end = time.monotonic() + SECONDS
-            while (grown := server.status_of_process("VmRSS") - before) > 40 << 10 and time.monotonic() < end:
-                time.sleep(0.1)
-        self.assertLess(grown, 40 << 10)
+            until(lambda: server.status_of_process("VmRSS") - before < 40 << 10)
 
     def test_ceilings_that_do_not_fit_are_errors_of_a_line(self):
         for flags, code in ((("--max-memory", "10M"), 1), (("--max-memory", "much"), 2), (("--client-address-header", "a b"), 2)):
-            run = subprocess.run([PROGRAM, "serve", *PAIR, "--port", "0", *flags], capture_output=True, text=True, timeout=900)
+            run = run_program("serve", *PAIR, "--port", "0", *flags)
             self.assertEqual((run.returncode, run.stdout), (code, ""))
             self.assertRegex(run.stderr, r"\Aforetoken: -*(max-memory|client-address-header): [^\n]+\n\Z")
 
@@ -328,8 +299,7 @@ class Overload(unittest.TestCase):
         self.assertRegex(run.stderr, r"\Aforetoken: [^\n]*memory: [^\n]+ulimit -v leaves[^\n]+\n\Z")
 
     def test_a_control_group_sets_the_ceiling(self):
-        with self.control_group(256 * MIB) as enter, contextlib.ExitStack() as stack:
-            server = stack.enter_context(Server(enter, *PAIR))
+        with self.control_group(256 * MIB) as enter, Server(enter, *PAIR) as server:
             self.assertEqual(server.get("/health")["memory"]["limit_bytes"], 256 * MIB - 256 * MIB // 10)
             self.many(server, request_bytes(COMPLETIONS, b"[" + b" " * (8 * MIB - 2) + b"]"), 80)
             self.many(server, request_bytes("/tokenize", b'{"content": "a", "x": [' + b"[]," * (MIB // 3) + b"[]]}"), 20)
@@ -346,14 +316,11 @@ class Overload(unittest.TestCase):
                 file.write(str(limit))
         except OSError as error:
             self.skipTest(f"no control group can be made: {error}")
-        script = tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False)
-        with script:
-            script.write(f'#!/bin/sh\necho $$ > {folder}/cgroup.procs || exit 1\nexec "{PROGRAM}" "$@"\n')
-        os.chmod(script.name, 0o700)
+        program = program_behind(f"echo $$ > {folder}/cgroup.procs || exit 1")
         try:
-            yield script.name
+            yield program
         finally:
-            os.unlink(script.name)
+            os.unlink(program)
             end = time.monotonic() + 10
             while time.monotonic() < end:
                 with contextlib.suppress(OSError):
@@ -378,9 +345,7 @@ class Overload(unittest.TestCase):
             sock.close()
 
     def test_health_is_answered_while_all_connections_are_taken(self):
-        program = limited("-n 640")
-        self.addCleanup(os.unlink, program)
-        server = self.serve("--max-queue", "600", program=program, env={"FORETOKEN_ISA": "scalar"})
+        server = self.limited(640, "--max-queue", "600", **SLOW)
         with self.health_is_answered(server):
             busy = [server.socket() for _ in range(480)]
             for sock in busy:  # none of them can be closed for others
@@ -401,9 +366,7 @@ class Overload(unittest.TestCase):
         self.assertEqual(server.completion(**SHORT)["usage"]["completion_tokens"], 6)
 
     def test_heads_that_never_end_give_way(self):
-        program = limited("-n 256")
-        self.addCleanup(os.unlink, program)
-        server = self.serve(program=program)
+        server = self.limited(256)
         with self.health_is_answered(server):
             socks = [server.socket() for _ in range(400)]
             for sock in socks:
@@ -415,7 +378,7 @@ class Overload(unittest.TestCase):
             sock.close()
 
     def test_health_is_answered_where_no_descriptor_is_left(self):
-        server = self.serve("--max-queue", "200", env={"FORETOKEN_ISA": "scalar"})
+        server = self.serve("--max-queue", "200", **SLOW)
         busy = [server.socket() for _ in range(10)]
         for sock in busy:
             sock.sendall(request_bytes(COMPLETIONS, {**LONG, "n": 10}))
@@ -440,7 +403,7 @@ class Overload(unittest.TestCase):
             sock.close()
 
     def test_health_is_answered_under_everything_at_once(self):
-        server = self.serve("--max-memory", "400M", "--max-queue", "8", "--quiet", env={"FORETOKEN_ISA": "scalar"})
+        server = self.serve("--max-memory", "400M", "--max-queue", "8", "--quiet", **SLOW)
         grammar = "root ::= " + " | ".join(f'"{i:05d}" [a-z]{{1,{i % 9 + 2}}} root' for i in range(400)) + ' | "x"'
         body = request_bytes(COMPLETIONS, b" " * MIB)
         sent = {"idle": b"", "slow heads": b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nA", "slow bodies": body[:len(body) // 4],
@@ -458,10 +421,7 @@ class Overload(unittest.TestCase):
         for sock in socks:
             sock.close()
         server.await_idle()
-        end = time.monotonic() + SECONDS
-        while server.send("POST", COMPLETIONS, SHORT)[0] != 200:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.1)
+        until(lambda: server.send("POST", COMPLETIONS, SHORT)[0] == 200)
 
     # ---- Limits of one client.
 
@@ -475,9 +435,7 @@ class Overload(unittest.TestCase):
         self.assertEqual((status, json.loads(body)["error"]["code"]), (429, "too_many_connections"))
         self.assertIn("retry-after", headers)
         socks.pop().close()
-        end = time.monotonic() + SECONDS
-        while server.send("GET", "/health")[0] != 200:
-            self.assertLess(time.monotonic(), end)
+        until(lambda: server.send("GET", "/health")[0] == 200)
         for sock in socks:
             sock.close()
 
@@ -485,10 +443,8 @@ class Overload(unittest.TestCase):
         """How many of 6 long requests are refused, each with these headers."""
         connections, refused = [], 0
         for i in range(6):
-            connection = server.connect()
-            connection.request("POST", COMPLETIONS, json.dumps({**LONG, "stream": True}), {**JSON, **headers_of(i)})
+            connections.append(server.ask(COMPLETIONS, {**LONG, "stream": True}, headers_of(i)))
             time.sleep(0.05)
-            connections.append(connection)
         time.sleep(0.2)
         for connection in connections[4:]:
             connection.sock.settimeout(2)
@@ -506,28 +462,26 @@ class Overload(unittest.TestCase):
         return refused
 
     def test_an_address_has_so_many_requests(self):
-        slow = {"env": {"FORETOKEN_ISA": "scalar"}}
         forwarded = lambda i: {"X-Forwarded-For": f"9.9.9.9, 10.0.0.{i}"}
         same = lambda i: {"X-Forwarded-For": f"10.0.0.{i}, 9.9.9.9"}
-        limited_server = self.serve("--max-requests-per-address", "4", **slow)
+        limited_server = self.serve("--max-requests-per-address", "4", **SLOW)
         self.assertEqual(self.refusals(limited_server, lambda i: {}), 2)
         self.assertEqual(self.refusals(limited_server, forwarded), 2)  # nobody said that the field is to be believed
-        status, _, body = limited_server.send("POST", COMPLETIONS, {**SHORT, "n": 5})
-        self.assertEqual((status, json.loads(body)["error"]["code"]), (429, "too_many_requests"))
-        self.assertEqual(limited_server.send("POST", COMPLETIONS, {**SHORT, "n": 4})[0], 200)
-        behind = self.serve("--max-requests-per-address", "4", "--client-address-header", "X-Forwarded-For", **slow)
+        self.assertEqual(limited_server.error(COMPLETIONS, {**SHORT, "n": 5}, 429)["code"], "too_many_requests")
+        limited_server.completion(**SHORT, n=4)
+        behind = self.serve("--max-requests-per-address", "4", "--client-address-header", "X-Forwarded-For", **SLOW)
         self.assertEqual(self.refusals(behind, forwarded), 0)
         self.assertEqual(self.refusals(behind, same), 2)
         self.assertIn("client=9.9.9.9", behind.log_text())
-        default = self.serve("--max-queue", "4", **slow)  # addresses of this machine are not limited
+        default = self.serve("--max-queue", "4", **SLOW)  # addresses of this machine are not limited
         self.assertEqual(self.refusals(default, lambda i: {}, "queue_full"), 1)
 
     def test_a_key_has_so_many_requests(self):
-        server = self.serve("--api-key", "one", "--api-key", "two", "--max-requests-per-key", "4", env={"FORETOKEN_ISA": "scalar"})
+        server = self.serve("--api-key", "one", "--api-key", "two", "--max-requests-per-key", "4", **SLOW)
         server.metric = lambda name, **labels: 0.0  # /metrics asks for a key, too
         self.assertEqual(self.refusals(server, lambda i: {"Authorization": "Bearer one"}), 2)
         self.assertEqual(self.refusals(server, lambda i: {"X-Api-Key": "one" if i % 2 else "two"}), 0)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + [argument for argument in sys.argv[3:] if argument != "--time"], verbosity=1)
+    main()

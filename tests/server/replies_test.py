@@ -1,29 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the server replies against what /openapi.json says of it: every path, whole and streamed, with log-probabilities, tools, thoughts and errors. A reply
-has no member that its schema lacks and lacks none that it names; and each schema has only what some reply had. Without Python's jsonschema it is skipped.
-
-usage: replies_test.py FORETOKEN MODELS
-"""
+has no member that its schema lacks and lacks none that it names; and each schema has only what some reply had. Without Python's jsonschema it is skipped."""
 import json
-import os
 import re
 import signal
-import sys
-import tempfile
 import time
 import unittest
 
-from control_tokens_model import with_control_tokens
-from server_testing import Server
+from gguf_file import with_control_tokens
+from server_case import DRAFT, ONE_THREAD, SLOW, TARGET, ServerCase, jsonschema, main, new_folder
 
-try:
-    import jsonschema
-except ImportError:
-    jsonschema = None
-
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
 SHARED = "#/components/schemas/"
 CHATS, COMPLETIONS, RESPONSES, MESSAGES, VERIFY = "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/verify"
 ASKED = {"role": "user", "content": "Is Rome warm?"}
@@ -67,9 +54,7 @@ class Forms:
             if method.lower() in methods and re.fullmatch(re.sub(r"{\w+}", "[^/]+", template), path):
                 replies = methods[method.lower()]["responses"]
                 reply = replies.get(str(status), replies["default"])
-                if "$ref" in reply:
-                    reply = self.document["components"]["responses"][reply["$ref"].rsplit("/", 1)[1]]
-                return reply["content"].get(kind, {}).get("schema")
+                return resolved(reply, self.document["components"]["responses"])["content"].get(kind, {}).get("schema")
         return None
 
     def check(self, schema, value, where):
@@ -132,9 +117,7 @@ class Forms:
         for path, methods in self.document["paths"].items():
             for method, operation in methods.items():
                 for status, reply in operation["responses"].items():
-                    if "$ref" in reply:
-                        reply = self.document["components"]["responses"][reply["$ref"].rsplit("/", 1)[1]]
-                    for kind, content in reply["content"].items():
+                    for kind, content in resolved(reply, self.document["components"]["responses"])["content"].items():
                         yield method, path, status, kind, content["schema"]
 
 
@@ -151,21 +134,18 @@ def parts_of(kind, data):
 
 
 @unittest.skipIf(jsonschema is None, "Python has no jsonschema")
-class Replies(unittest.TestCase):
+class Replies(ServerCase):
+    FLAGS = (*ONE_THREAD, "-q")
+
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        model, template = os.path.join(cls.folder.name, "marks.gguf"), os.path.join(cls.folder.name, "thinker.jinja")
-        cls.ids = with_control_tokens(TARGET, model, [*THOUGHT_MARKS, *FILL_MARKS])
-        with open(template, "w") as file:
-            file.write(THINKER)
-        common = ("-t", "1", "--repack-cache", "off", "-q", "--num-speculative-tokens", "4", "--lookahead", "fixed")
-        cls.plain = Server(PROGRAM, "-m", TARGET, "-md", DRAFT, *common, "--chat-template", "chatml", "--alias", "tales", "--alias", "other")
-        cls.addClassCleanup(cls.plain.__exit__)
-        cls.thinker = Server(PROGRAM, "-m", model, "--spec-type", "ngram,suffix", *common, "--chat-template-file", template, "--slot-save-path",
-                             cls.folder.name)
-        cls.addClassCleanup(cls.thinker.__exit__)
+        folder = new_folder(cls.addClassCleanup)
+        cls.ids = with_control_tokens(TARGET, folder / "marks.gguf", [*THOUGHT_MARKS, *FILL_MARKS])
+        common = {"add_cleanup": cls.addClassCleanup}
+        fixed = ("--num-speculative-tokens", "4", "--lookahead", "fixed")
+        cls.plain = cls.start("-md", DRAFT, *fixed, "--chat-template", "chatml", "--alias", "tales", "--alias", "other", **common)
+        cls.thinker = cls.start("--spec-type", "ngram,suffix", *fixed, "--slot-save-path", str(folder), model=str(folder / "marks.gguf"), template=THINKER,
+                                **common)
         cls.forms = Forms(cls.plain.get("/openapi.json"))
         cls.checked = set()
 
@@ -301,12 +281,11 @@ class Replies(unittest.TestCase):
         for path in ("/v1/models", "/v1/models/tales", "/version", "/health", "/v1/speculation", "/openapi.json", "/metrics", "/", "/index.html"):
             self.ok(path, method="GET")
         self.ok("/v1/models", method="GET", server=self.thinker)
-        with Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none") as server:
-            for path in ("/v1/models", "/props", "/v1/speculation", "/api/show"):
-                self.send("POST" if "show" in path else "GET", path, {} if "show" in path else None, server)
-
-        with Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "self", "--self-draft", "Q4_0") as server:
-            self.assertEqual(self.ok("/v1/speculation", method="GET", server=server)["copy"]["state"], "ready")
+        server = self.serve("--spec-type", "none")
+        for path in ("/v1/models", "/props", "/v1/speculation", "/api/show"):
+            self.send("POST" if "show" in path else "GET", path, {} if "show" in path else None, server)
+        server = self.serve("--spec-type", "self", "--self-draft", "Q4_0")
+        self.assertEqual(self.ok("/v1/speculation", method="GET", server=server)["copy"]["state"], "ready")
 
     def test_8_errors(self):
         """Every path refuses in the form of its API, whoever asks in whatever way."""
@@ -324,31 +303,30 @@ class Replies(unittest.TestCase):
                         self.assertEqual(self.send(method.upper(), concrete)[0], 501 if path.startswith("/slots") else 404)
 
     def test_9_errors_in_streams(self):
-        with Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", "--chat-template", "chatml", "--parallel", "8",
-                    env={"FORETOKEN_ISA": "scalar"}) as server:
-            long = {"stream": True, "ignore_eos": True, "max_tokens": 400}
-            chat = {"messages": [ASKED]}
-            asked = [(COMPLETIONS, {**long, "prompt": "Once", "n": 2}), (CHATS, {**long, **chat}),
-                     (RESPONSES, {"input": "a", "stream": True, "ignore_eos": True}),
-                     (MESSAGES, {**chat, "stream": True, "max_tokens": 400}), ("/completion", {**long, "prompt": "Once"}),
-                     ("/api/chat", chat), ("/api/generate", {"prompt": "Once"})]
-            begun = [(path, *server.begin(path, body)) for path, body in asked]
-            begun = [(path, connection, response) for path, connection, response in begun if response.status == 200]
-            server.process.send_signal(signal.SIGINT)
-            while server.send("GET", "/health")[0] != 503:  # it drains; the second one ends that
-                time.sleep(0.01)
-            server.process.send_signal(signal.SIGINT)
-            server.wait()
-            failed = 0
-            for path, connection, response in begun:
-                kind = response.headers["Content-Type"].split(";")[0]
-                schema = self.forms.of("POST", path, 200, kind)
-                parts = parts_of(kind, response.read())
-                connection.close()
-                for part in parts:
-                    self.forms.check(schema, part, (path, part))
-                failed += "error" in json.dumps(parts[-1])
-            self.assertGreater(failed, 0)
+        server = self.serve("--spec-type", "none", "--chat-template", "chatml", "--parallel", "8", **SLOW)
+        long = {"stream": True, "ignore_eos": True, "max_tokens": 400}
+        chat = {"messages": [ASKED]}
+        asked = [(COMPLETIONS, {**long, "prompt": "Once", "n": 2}), (CHATS, {**long, **chat}),
+                 (RESPONSES, {"input": "a", "stream": True, "ignore_eos": True}),
+                 (MESSAGES, {**chat, "stream": True, "max_tokens": 400}), ("/completion", {**long, "prompt": "Once"}),
+                 ("/api/chat", chat), ("/api/generate", {"prompt": "Once"})]
+        begun = [(path, *server.begin(path, body)) for path, body in asked]
+        begun = [(path, connection, response) for path, connection, response in begun if response.status == 200]
+        server.process.send_signal(signal.SIGINT)
+        while server.send("GET", "/health")[0] != 503:  # it drains; the second one ends that
+            time.sleep(0.01)
+        server.process.send_signal(signal.SIGINT)
+        server.wait()
+        failed = 0
+        for path, connection, response in begun:
+            kind = response.headers["Content-Type"].split(";")[0]
+            schema = self.forms.of("POST", path, 200, kind)
+            parts = parts_of(kind, response.read())
+            connection.close()
+            for part in parts:
+                self.forms.check(schema, part, (path, part))
+            failed += "error" in json.dumps(parts[-1])
+        self.assertGreater(failed, 0)
 
     def test_z_nothing_is_invented(self):
         unchecked = {(method, path, kind) for method, path, _, kind, schema in self.forms.schemas() if (json.dumps(schema), kind) not in self.checked}
@@ -361,4 +339,4 @@ class Replies(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

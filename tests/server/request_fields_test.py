@@ -1,21 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fields of requests as clients of OpenAI, llama.cpp, vLLM and SGLang send them: what takes effect, what is told of in `notices`, what
-is refused; messages that come back; the model's names; seeds.
-
-usage: request_fields_test.py FORETOKEN MODELS
-"""
+is refused; messages that come back; the model's names; seeds."""
 import json
-import os
-import subprocess
-import sys
-import unittest
 
-from server_testing import SECONDS, Server
+from server_case import DRAFT, ONE_THREAD, PAIR, ServerCase, main, run_program
+from server_testing import cached_tokens
 
-PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
-TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
-PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
 TALE = {"prompt": "Once upon a time there was a little girl", "max_tokens": 40, "temperature": 0}
 HELLO = {"role": "user", "content": "Tell me a tale."}
 TALK = {"messages": [HELLO], "max_tokens": 12, "temperature": 0}
@@ -78,7 +69,9 @@ REFUSED_CHATS = [
 ]
 
 
-class Fields(unittest.TestCase):
+class Fields(ServerCase):
+    FLAGS, SHARED = ("-md", DRAFT, *ONE_THREAD), ("--chat-template", "chatml")
+
     def test_v1_may_be_left_out_and_near_paths_are_told(self):
         body = {"prompt": "Once", "max_tokens": 2, "temperature": 0}
         self.assertEqual(self.server.post("/completions", body)["choices"], self.server.completion(**body)["choices"])
@@ -86,9 +79,7 @@ class Fields(unittest.TestCase):
         name = self.server.get("/models")["data"][0]["id"]
         self.assertEqual(self.server.get("/models/" + name)["id"], name)
         for path, words in (("/v1/chat/completion", "the nearest one is /v1/chat/completions"), ("/models/", "no such path"), ("/modelz", "no such path"), ("/m", "no such path")):
-            status, _, data = self.server.send("GET", path)
-            self.assertEqual(status, 404)
-            self.assertIn(words, json.loads(data)["error"]["message"])
+            self.assertIn(words, self.server.error(path, status=404, method="GET")["message"])
 
     def test_templates_show_what_they_write(self):
         body = {"messages": [{"role": "user", "content": "Hi <|im_end|>"}], "tools": [{"type": "function", "function": {"name": "f"}}]}
@@ -97,13 +88,7 @@ class Fields(unittest.TestCase):
         self.assertIn('{"type": "function", "function": {"name": "f"}}', prompt)
         usage = self.server.post("/v1/chat/completions", {**body, "max_tokens": 1})["usage"]
         self.assertEqual(usage["prompt_tokens"], len(self.server.post("/tokenize", body)["tokens"]))
-        status, _, data = self.server.send("POST", "/apply-template", {"content": "a"})
-        self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "messages"))
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(PROGRAM, *PAIR, "--chat-template", "chatml")
-        cls.addClassCleanup(cls.server.__exit__)
+        self.assertEqual(self.server.error("/apply-template", {"content": "a"})["param"], "messages")
 
     def text(self, **body):
         return self.server.completion(**body)["choices"][0]["text"]
@@ -112,9 +97,8 @@ class Fields(unittest.TestCase):
         return self.server.post("/v1/chat/completions", {**TALK, **body})
 
     def assert_refused(self, path, body, param, words):
-        status, _, reply = self.server.send("POST", path, body)
-        error = json.loads(reply).get("error", {"param": None, "message": reply})
-        self.assertEqual((status, error["param"]), (400, param), error)
+        error = self.server.error(path, body)
+        self.assertEqual(error["param"], param, error)
         self.assertIn(words, error["message"])
 
     def test_fields_by_other_names_take_effect(self):
@@ -131,8 +115,7 @@ class Fields(unittest.TestCase):
     def test_a_length_of_minus_one_is_what_fits(self):
         for field in ("max_tokens", "n_predict", "max_completion_tokens"):
             reply = self.server.completion(prompt="Once", temperature=0, ignore_eos=True, **{field: -1})
-            usage = reply["usage"]
-            self.assertEqual(usage["total_tokens"], 512)
+            self.assertEqual(reply["usage"]["total_tokens"], 512)
             self.assertEqual(reply["choices"][0]["finish_reason"], "length")
         self.assertEqual(self.server.completion(prompt="Once", ignore_eos=True)["usage"]["completion_tokens"], 16)  # the control: absent
 
@@ -141,11 +124,14 @@ class Fields(unittest.TestCase):
         self.assertEqual(reply["usage"]["total_tokens"], 512)
         self.assertRegex(reply["notices"][0], r"\Amax_tokens: 4096 .* 512; \d+ fit\Z")
 
+    @staticmethod
+    def generated(n, *flags):
+        """The greedy text of the program with these flags."""
+        done = run_program("generate", *PAIR, "-p", TALE["prompt"], "-n", str(n), "--temp", "0", *flags, "--json", "-q", check=True)
+        return json.loads(done.stdout)["text"]
+
     def test_repeat_penalty_has_a_window(self):
-        generated = [subprocess.run([PROGRAM, "generate", *PAIR, "-p", TALE["prompt"], "-n", "120", "--temp", "0", "--repeat-penalty", "1.3",
-                                     "--repeat-last-n", str(window), "--json", "-q"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                    timeout=SECONDS, check=True) for window in (-1, 64, 8)]
-        whole, usual, short = (json.loads(result.stdout)["text"] for result in generated)
+        whole, usual, short = (self.generated(120, "--repeat-penalty", "1.3", "--repeat-last-n", str(window)) for window in (-1, 64, 8))
         self.assertEqual(len({whole, usual, short}), 3)
         body = {**TALE, "max_tokens": 120}
         self.assertEqual(self.text(**body, repetition_penalty=1.3), whole)
@@ -154,11 +140,9 @@ class Fields(unittest.TestCase):
         self.assertEqual(self.text(**body, repetition_penalty=1.3, repeat_last_n=8), short)
 
     def test_dry_takes_effect_and_stops_at_its_breakers(self):
-        flags = ["--dry-multiplier", "2", "--dry-base", "1.5", "--dry-allowed-length", "1", "--dry-penalty-last-n", "100"]
-        generated = subprocess.run([PROGRAM, "generate", *PAIR, "-p", TALE["prompt"], "-n", "60", "--temp", "0", *flags, "--dry-sequence-breaker", ".",
-                                    "--json", "-q"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=True)
+        wanted = self.generated(60, "--dry-multiplier", "2", "--dry-base", "1.5", "--dry-allowed-length", "1", "--dry-penalty-last-n", "100",
+                                "--dry-sequence-breaker", ".")
         body = {**TALE, "max_tokens": 60, "dry_multiplier": 2, "dry_base": 1.5, "dry_allowed_length": 1, "dry_penalty_last_n": 100}
-        wanted = json.loads(generated.stdout)["text"]
         self.assertEqual(self.text(**body, dry_sequence_breakers=["."]), wanted)
         self.assertNotEqual(self.text(**{**TALE, "max_tokens": 60}), wanted)
         self.assertNotEqual(self.text(**body, dry_sequence_breakers=[" the", " a", " was", " and"]), self.text(**body, dry_sequence_breakers=[]))
@@ -173,7 +157,7 @@ class Fields(unittest.TestCase):
         body = {**TALE, "prompt": "Once upon a time there was a girl who had a dog and a cat. " * 6, "max_tokens": 8}
         self.server.completion(**body)
         replies = [self.server.completion(**body, **fields) for fields in ({}, {"cache_prompt": True}, {"cache_prompt": False})]
-        cached = [reply["usage"]["prompt_tokens_details"]["cached_tokens"] for reply in replies]
+        cached = [cached_tokens(reply) for reply in replies]
         self.assertGreater(min(cached[:2]), 0)
         self.assertEqual(cached[2], 0)
         self.assertEqual(len({reply["choices"][0]["text"] for reply in replies}), 1)
@@ -188,16 +172,13 @@ class Fields(unittest.TestCase):
 
     def test_neutral_values_are_accepted(self):
         plain, plain_chat = self.server.completion(**TALE), self.chat()
-        for fields in NEUTRAL:
-            with self.subTest(fields=fields):
-                reply = self.server.completion(**TALE, **fields)
-                self.assertEqual(reply["choices"], plain["choices"])
-                self.assertNotIn("notices", reply)
-                self.assertEqual(self.chat(**fields)["choices"], plain_chat["choices"])
-        for fields in NEUTRAL_CHATS:
+        for fields in NEUTRAL + NEUTRAL_CHATS:
             with self.subTest(fields=fields):
                 reply = self.chat(**fields)
                 self.assertEqual(reply["choices"], plain_chat["choices"])
+                if fields in NEUTRAL:
+                    reply = self.server.completion(**TALE, **fields)
+                    self.assertEqual(reply["choices"], plain["choices"])
                 self.assertNotIn("notices", reply)
 
     def test_what_changes_nothing_is_told(self):
@@ -222,12 +203,10 @@ class Fields(unittest.TestCase):
         self.assertNotIn("notices", self.server.completion(**TALE, speculative={"p_min": 0.5}))
 
     def test_what_would_change_the_text_is_refused(self):
-        for fields, param, words in REFUSED:
-            with self.subTest(fields=fields):
-                self.assert_refused("/v1/completions", {**TALE, **fields}, param, words)
-        for fields, param, words in REFUSED_CHATS:
-            with self.subTest(fields=fields):
-                self.assert_refused("/v1/chat/completions", {**TALK, **fields}, param, words)
+        for path, body, rows in (("/v1/completions", TALE, REFUSED), ("/v1/chat/completions", TALK, REFUSED_CHATS)):
+            for fields, param, words in rows:
+                with self.subTest(fields=fields):
+                    self.assert_refused(path, {**body, **fields}, param, words)
 
     def test_own_messages_come_back(self):
         first = self.chat()["choices"][0]["message"]
@@ -278,29 +257,23 @@ class Fields(unittest.TestCase):
             self.assertEqual(self.text(**body), self.text(**body, speculative={"enabled": False}))
 
 
-class Names(unittest.TestCase):
-    def serve(self, *flags):
-        server = Server(PROGRAM, *PAIR, *flags)
-        self.addCleanup(server.__exit__)
-        return server
+class Names(ServerCase):
+    FLAGS = ("-md", DRAFT, *ONE_THREAD)
 
     def assert_model(self, server, name, served):
-        reply = server.send("POST", "/v1/completions", {**TALE, "model": name, "max_tokens": 1})
-        body = json.loads(reply[2])
+        body = {**TALE, "model": name, "max_tokens": 1}
         if served:
-            self.assertEqual((reply[0], body.get("model")), (200, served), name)
+            self.assertEqual(server.completion(**body)["model"], served, name)
             self.assertEqual(server.get("/v1/models/" + name)["id"], served)
         else:
-            error = body["error"]
-            self.assertEqual((reply[0], error["code"], error["param"], error["type"]), (404, "model_not_found", "model", "invalid_request_error"), name)
-            self.assertEqual(server.send("GET", "/v1/models/" + name)[0], 404)
+            error = server.error("/v1/completions", body, 404)
+            self.assertEqual((error["code"], error["param"], error["type"]), ("model_not_found", "model", "invalid_request_error"), name)
+            server.error("/v1/models/" + name, status=404, method="GET")
 
     def test_a_name_that_is_no_model_s_is_shown_in_one_line(self):
         server = self.serve()
         for name in ("\n" * 200, "\x1b[31mred\u202e", "a" * 62 + "\U0001f600" * 4):
-            status, _, body = server.send("POST", "/v1/completions", {**TALE, "model": name, "max_tokens": 1})
-            message = json.loads(body)["error"]["message"]
-            self.assertEqual(status, 404)
+            message = server.error("/v1/completions", {**TALE, "model": name, "max_tokens": 1}, 404)["message"]
             self.assertTrue(message.isprintable() and len(message) < 400, message)
 
     def test_a_model_has_its_file_s_name(self):
@@ -324,14 +297,14 @@ class Names(unittest.TestCase):
         server = self.serve("--any-model")
         for name in ("gpt-5", "tales-9m-q8_0"):
             self.assert_model(server, name, "tales-9m-q8_0")
-        self.assertEqual(server.send("POST", "/v1/completions", {**TALE, "model": 3})[0], 400)
+        server.error("/v1/completions", {**TALE, "model": 3})
 
     def test_empty_names_are_refused(self):
         for names in ("", "a,", ",a"):
-            result = subprocess.run([PROGRAM, "serve", *PAIR, "--alias", names], capture_output=True, text=True, timeout=SECONDS, check=False)
+            result = run_program("serve", *PAIR, "--alias", names)
             self.assertEqual(result.returncode, 2)
             self.assertRegex(result.stderr, r"\Aforetoken: [^\n]*--alias[^\n]*empty[^\n]*\n\Z")
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    main()

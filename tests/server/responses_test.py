@@ -2,21 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenAI's responses: what they say is what chats say to the same messages; streams add up to whole replies, with calls and without; what agents send is
 answered; what is stored is continued, read and deleted by its own client alone; and what cannot be done is refused by its name. The bundled model knows no
-tools, so calls are forced.
-
-usage: responses_test.py FORETOKEN MODELS
-"""
+tools, so calls are forced."""
 import json
-import os
 import re
-import sys
-import tempfile
-import unittest
 
-from server_testing import Server, together
+from server_case import SLOW, ServerCase, main
+from server_testing import named_events, together
 
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 RESPONSES, CHATS = "/v1/responses", "/v1/chat/completions"
 QUESTION = "Is Rome warm?"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}, "and": {"enum": ["C", "F"]}}, "required": ["city"]}
@@ -38,24 +30,15 @@ def without_ids(response):
     return [{key: value for key, value in item.items() if key not in ("id", "call_id")} for item in response["output"]]
 
 
-class Responses(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none")
-        cls.addClassCleanup(cls.server.__exit__)
+class Responses(ServerCase):
+    SHARED = ()
 
     def ask(self, **body):
         return self.server.post(RESPONSES, body)
 
     def events(self, **body):
         """Of a whole stream, after checks that hold for all of them."""
-        status, headers, data = self.server.send("POST", RESPONSES, {**body, "stream": True})
-        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"), data)
-        found = []
-        for block in data.decode().split("\n\n")[:-1]:
-            name, event = re.fullmatch(r"event: (\S+)\ndata: (\{.*\})", block).groups()
-            found.append(json.loads(event))
-            self.assertEqual(found[-1]["type"], name)
+        found = named_events(self.server.streamed(RESPONSES, body))
         self.assertEqual([event["sequence_number"] for event in found], list(range(len(found))))
         self.assertEqual([event["type"] for event in found[:2]], ["response.created", "response.in_progress"])
         for event in found[:2]:
@@ -98,10 +81,10 @@ class Responses(unittest.TestCase):
         self.assertEqual(response["id"], events[0]["response"]["id"])
         return response
 
-    def same_as_chat(self, body, messages, **chat):
+    def same_as_chat(self, body, messages, server=None, **chat):
         """The response and the chat are of the same prompt and have the same text."""
-        reply = self.server.post(CHATS, {"messages": messages, "max_tokens": 8, "temperature": 0, **chat})
-        response = self.ask(max_output_tokens=8, temperature=0, **body)
+        reply = (server or self.server).post(CHATS, {"messages": messages, "max_tokens": 8, "temperature": 0, **chat})
+        response = (server or self.server).post(RESPONSES, {"max_output_tokens": 8, "temperature": 0, **body})
         self.assertEqual(response["usage"]["input_tokens"], reply["usage"]["prompt_tokens"], body)
         self.assertEqual(text_of(response), reply["choices"][0]["message"]["content"] or "", body)
 
@@ -127,11 +110,7 @@ class Responses(unittest.TestCase):
         self.same_as_chat({"input": [ASKED, said, CALL, reasoning, other, OUTPUT, {**OUTPUT, "call_id": "b"}]}, messages)
 
     def test_thoughts_of_earlier_turns_reach_the_template(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            file.write("{% for m in messages %}{{ m.reasoning_content if m.reasoning_content }} {{ m.content }}\n{% endfor %}")
-            file.flush()
-            server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", "--chat-template-file", file.name)
-            self.addCleanup(server.__exit__)
+        server = self.serve(template="{% for m in messages %}{{ m.reasoning_content if m.reasoning_content }} {{ m.content }}\n{% endfor %}")
 
         def thought(words):
             return {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Why?"}], "encrypted_content": None,
@@ -141,10 +120,7 @@ class Responses(unittest.TestCase):
         chat = [ASKED, {**said, "reasoning_content": "Hm.\nA dragon?\nOr two?", "tool_calls": [CHAT_CALL]}, CHAT_OUTPUT,
                 {**again, "reasoning_content": "So it is."}, ASKED]
         items = [ASKED, thought("Hm."), thought("A dragon?"), said, thought("Or two?"), CALL, OUTPUT, thought("So it is."), again, thought("lost"), ASKED]
-        reply = server.post(CHATS, {"messages": chat, "max_tokens": 16, "temperature": 0})
-        response = server.post(RESPONSES, {"input": items, "max_output_tokens": 16, "temperature": 0})
-        self.assertEqual(response["usage"]["input_tokens"], reply["usage"]["prompt_tokens"])
-        self.assertEqual(text_of(response), reply["choices"][0]["message"]["content"])
+        self.same_as_chat({"input": items, "max_output_tokens": 16}, chat, server, max_tokens=16)
 
     def test_a_whole_response_has_what_clients_read(self):
         response = self.ask(input=QUESTION, instructions="Be brief.", max_output_tokens=6, temperature=0.5, metadata={"a": "b"}, model="tales-9m-q8_0")
@@ -239,26 +215,20 @@ class Responses(unittest.TestCase):
         self.assertEqual(response["tools"], body["tools"])
 
     def test_thoughts_are_items_of_their_own(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            file.write("{{ messages[0].content }} {{ reasoning_effort }}<think>")
-            file.flush()
-            server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", "--chat-template-file", file.name)
-            self.addCleanup(server.__exit__)
+        server = self.serve(template="{{ messages[0].content }} {{ reasoning_effort }}<think>")
         body = {"input": QUESTION, "max_output_tokens": 8, "reasoning": {"effort": "low"}, "temperature": 0}
         response = server.post(RESPONSES, body)
         item = response["output"][0]
         self.assertEqual((item["type"], item["content"][0]["type"]), ("reasoning", "reasoning_text"))
         self.assertTrue(item["content"][0]["text"])
-        _, _, data = server.send("POST", RESPONSES, {**body, "stream": True})
-        events = [json.loads(line.removeprefix("data: ")) for line in data.decode().splitlines() if line.startswith("data: ")]
+        events = named_events(server.streamed(RESPONSES, body))
         said = "".join(event["delta"] for event in events if event["type"] == "response.reasoning_text.delta")
         self.assertEqual(said, item["content"][0]["text"])
         self.assertEqual([event["text"] for event in events if event["type"] == "response.reasoning_text.done"], [said])
 
     def refused(self, body, param, why, status=400):
-        got, _, data = self.server.send("POST", RESPONSES, body)
-        error = json.loads(data)["error"]
-        self.assertEqual((got, error["param"]), (status, param), error)
+        error = self.server.error(RESPONSES, body, status)
+        self.assertEqual(error["param"], param, error)
         self.assertRegex(error["message"], re.escape(why))
 
     def test_what_cannot_be_done_is_refused_by_name(self):
@@ -295,13 +265,12 @@ class Responses(unittest.TestCase):
         self.refused(b'{"input": "a", "input": "b"}', None, "given twice")
 
     def test_a_stream_that_fails_says_so(self):
-        with Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", "--parallel", "16", "--request-timeout-s", "1",
-                    env={"FORETOKEN_ISA": "scalar"}) as server:
-            body = {"input": QUESTION, "ignore_eos": True, "stream": True, "temperature": 0}
-            begun = [data for status, _, data in together([lambda: server.send("POST", RESPONSES, body)] * 16) if status == 200]
+        server = self.serve("--parallel", "16", "--request-timeout-s", "1", **SLOW)
+        body = {"input": QUESTION, "ignore_eos": True, "stream": True, "temperature": 0}
+        begun = [data for status, _, data in together([lambda: server.send("POST", RESPONSES, body)] * 16) if status == 200]
         self.assertTrue(begun)
         for data in begun:
-            *_, error, failed = [json.loads(block.split("\ndata: ")[1]) for block in data.decode().split("\n\n")[:-1]]
+            *_, error, failed = named_events(data)
             self.assertEqual((error["type"], error["code"], error["param"]), ("error", "request_timeout", None))
             self.assertEqual((failed["type"], failed["response"]["status"]), ("response.failed", "failed"))
             self.assertEqual(failed["response"]["error"], {"code": "server_error", "message": error["message"]})
@@ -315,16 +284,9 @@ class Responses(unittest.TestCase):
         self.assertEqual((first["instructions"], first["tools"]), ('a "\\\n b', [NOW]))
 
 
-class Stored(unittest.TestCase):
+class Stored(ServerCase):
     """What is kept of responses. Clients are keys."""
-    @classmethod
-    def setUpClass(cls):
-        cls.server = cls.serve("--api-key", "one", "--api-key", "two")
-        cls.addClassCleanup(cls.server.__exit__)
-
-    @staticmethod
-    def serve(*flags):
-        return Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", *flags)
+    SHARED = ("--api-key", "one", "--api-key", "two")
 
     def send(self, method, path, body=None, key="one", server=None):
         """(status, the JSON of the reply)"""
@@ -335,6 +297,16 @@ class Stored(unittest.TestCase):
         status, reply = self.send("POST", RESPONSES, {"max_output_tokens": 6, "temperature": 0, **body}, key, server)
         self.assertEqual(status, 200, reply)
         return reply
+
+    def refused(self, method, path, body=None, **options):
+        """The error."""
+        status, reply = self.send(method, path, body, **options)
+        self.assertEqual(status, 400, reply)
+        return reply["error"]
+
+    def same(self, response, whole):
+        """They are of the same prompt and have the same items."""
+        self.assertEqual((response["usage"]["input_tokens"], without_ids(response)), (whole["usage"]["input_tokens"], without_ids(whole)))
 
     def get(self, path, **options):
         status, reply = self.send("GET", f"{RESPONSES}/{path}", **options)
@@ -350,9 +322,8 @@ class Stored(unittest.TestCase):
         self.cannot_go_on(response_id, key, server)
 
     def cannot_go_on(self, response_id, key="one", server=None):
-        status, reply = self.send("POST", RESPONSES, {"input": "And?", "previous_response_id": response_id}, key, server)
-        error = reply["error"]
-        self.assertEqual((status, error["code"], error["param"]), (400, "previous_response_not_found", "previous_response_id"), error)
+        error = self.refused("POST", RESPONSES, {"input": "And?", "previous_response_id": response_id}, key=key, server=server)
+        self.assertEqual((error["code"], error["param"]), ("previous_response_not_found", "previous_response_id"), error)
         self.assertIn("send the items of earlier turns in input", error["message"])
 
     def conversation(self):
@@ -373,22 +344,15 @@ class Stored(unittest.TestCase):
             self.assertEqual((response["store"], response["previous_response_id"]), (True, before))
         # Earlier instructions are not inherited.
         for response, sent, more in zip(responses[1:], inputs[1:], ({"tools": [WEATHER], "tool_choice": "none"}, {"instructions": "Be kind."})):
-            whole = self.ask(input=sent, store=False, **more)
-            self.assertEqual(response["usage"]["input_tokens"], whole["usage"]["input_tokens"])
-            self.assertEqual(without_ids(response), without_ids(whole))
+            self.same(response, self.ask(input=sent, store=False, **more))
         # A chain may branch, and go on where nothing more is kept.
         branch = self.ask(input="Why?", previous_response_id=responses[1]["id"], store=False)
-        whole = self.ask(input=[*inputs[1], *responses[1]["output"], {"role": "user", "content": "Why?"}])
-        self.assertEqual((branch["usage"]["input_tokens"], without_ids(branch)), (whole["usage"]["input_tokens"], without_ids(whole)))
+        self.same(branch, self.ask(input=[*inputs[1], *responses[1]["output"], {"role": "user", "content": "Why?"}]))
         self.assertEqual((branch["store"], branch["previous_response_id"]), (False, responses[1]["id"]))
         self.is_gone(branch["id"])
 
     def test_thoughts_are_kept_and_listed(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            file.write("{{ messages[0].content }}{{ messages | length }}<think>")
-            file.flush()
-            server = self.serve("--chat-template-file", file.name)
-            self.addCleanup(server.__exit__)
+        server = self.serve(template="{{ messages[0].content }}{{ messages | length }}<think>")
         first = self.ask(server=server, input=QUESTION)
         self.assertEqual(first["output"][0]["type"], "reasoning")
         second = self.ask(server=server, input="And?", previous_response_id=first["id"])
@@ -401,15 +365,12 @@ class Stored(unittest.TestCase):
             self.assertEqual(self.get(response["id"]), response)
         self.assertEqual(response["notices"], self.get(response["id"])["notices"])
         self.assertEqual(self.send("GET", "/responses/" + response["id"])[1], response)
-        status, reply = self.send("GET", f"{RESPONSES}/{response['id']}?stream=true")
-        self.assertEqual((status, reply["error"]["param"]), (400, "stream"))
+        self.assertEqual(self.refused("GET", f"{RESPONSES}/{response['id']}?stream=true")["param"], "stream")
 
     def test_a_stream_is_stored_before_its_last_event(self):
         for _ in range(20):
-            connection, reply = self.server.connect(), None
-            connection.request("POST", RESPONSES, json.dumps({"input": QUESTION, "stream": True, "max_output_tokens": 4}),
-                               {"Content-Type": "application/json", "Authorization": "Bearer one"})
-            stream = connection.getresponse()
+            connection, stream = self.server.begin(RESPONSES, {"input": QUESTION, "stream": True, "max_output_tokens": 4}, {"Authorization": "Bearer one"})
+            reply = None
             while reply is None:  # the connection is still open
                 event = json.loads((stream.readline().decode().removeprefix("data: ") if stream.readline().startswith(b"event") else "") or "{}")
                 stream.readline()
@@ -424,10 +385,7 @@ class Stored(unittest.TestCase):
         response = self.ask(input=QUESTION, store=False)
         self.assertIs(response["store"], False)
         self.is_gone(response["id"])
-        connection = self.server.connect()
-        connection.request("POST", RESPONSES, json.dumps({"input": QUESTION, "stream": True, "ignore_eos": True}),
-                           {"Content-Type": "application/json", "Authorization": "Bearer one"})
-        stream = connection.getresponse()
+        connection, stream = self.server.begin(RESPONSES, {"input": QUESTION, "stream": True, "ignore_eos": True}, {"Authorization": "Bearer one"})
         self.assertEqual(stream.readline(), b"event: response.created\n")
         created = json.loads(stream.readline().decode().removeprefix("data: "))["response"]
         self.assertIs(created["store"], True)
@@ -446,22 +404,20 @@ class Stored(unittest.TestCase):
         self.assertEqual(foreign["error"]["message"].replace(response["id"], "resp_0123456789abcdef"), unknown["error"]["message"])
         self.assertEqual(self.get(response["id"]), response)
         body = {"input": [{"type": "item_reference", "id": response["output"][0]["id"]}, ASKED]}
-        status, reply = self.send("POST", RESPONSES, body, "two")
-        self.assertEqual((status, reply["error"]["code"]), (400, "item_not_found"), reply)
+        self.assertEqual(self.refused("POST", RESPONSES, body, key="two")["code"], "item_not_found")
 
     def test_items_are_referred_to_by_their_ids(self):
         responses, _ = self.conversation()
         call, said = responses[0]["output"][0], responses[1]["output"][0]
         result = {"type": "function_call_output", "call_id": call["call_id"], "output": "31 degrees"}
         sent = [ASKED, {"type": "item_reference", "id": call["id"]}, result, {"id": said["id"]}, ASKED]
-        referred, whole = self.ask(input=sent), self.ask(input=[ASKED, call, result, said, ASKED])
-        self.assertEqual((referred["usage"]["input_tokens"], without_ids(referred)), (whole["usage"]["input_tokens"], without_ids(whole)))
+        referred = self.ask(input=sent)
+        self.same(referred, self.ask(input=[ASKED, call, result, said, ASKED]))
         items = self.get(f"{referred['id']}/input_items?order=asc")["data"]
         self.assertEqual((items[1], items[3]), (call, said))
         # What is referred to again is there twice, with another id.
         again = self.ask(input=[{"id": said["id"]}, ASKED], previous_response_id=referred["id"])
-        whole = self.ask(input=[ASKED, call, result, said, ASKED, *referred["output"], said, ASKED])
-        self.assertEqual((again["usage"]["input_tokens"], without_ids(again)), (whole["usage"]["input_tokens"], without_ids(whole)))
+        self.same(again, self.ask(input=[ASKED, call, result, said, ASKED, *referred["output"], said, ASKED]))
         items = self.get(f"{again['id']}/input_items?order=asc")["data"]
         self.assertEqual((len(items), len({item["id"] for item in items}), items[6]), (8, 8, {**said, "id": items[6]["id"]}))
 
@@ -503,8 +459,7 @@ class Stored(unittest.TestCase):
         self.assertEqual(last, {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False})
         for query, param in (("limit=0", "limit"), ("limit=101", "limit"), ("limit=a", "limit"), ("limit=", "limit"), ("limit=1e1", "limit"),
                              ("order=up", "order"), ("after=msg_1", "after"), ("after=%00%ff%zz", "after")):
-            status, reply = self.send("GET", f"{RESPONSES}/{path}?{query}")
-            self.assertEqual((status, reply["error"]["param"]), (400, param), query)
+            self.assertEqual(self.refused("GET", f"{RESPONSES}/{path}?{query}")["param"], param, query)
         # An id that is there already is replaced, so that pages end.
         twice = {"role": "user", "id": "msg_a", "content": QUESTION}
         again = self.ask(input=[twice, twice], previous_response_id=self.ask(input=[twice])["id"])
@@ -533,44 +488,43 @@ class Stored(unittest.TestCase):
                 self.assertEqual(self.get(before, key=key), reply)
                 items = self.get(f"{before}/input_items?order=asc", key=key)["data"]
                 self.assertEqual([item["content"][0]["text"] for item in items if item["role"] == "user"], texts)
-            status, _ = self.send("DELETE", f"{RESPONSES}/{before}", key=key)
-            self.assertEqual(status, 200)
+            self.assertEqual(self.send("DELETE", f"{RESPONSES}/{before}", key=key)[0], 200)
             self.is_gone(before, key)
         together([lambda n=n: converse(n) for n in range(12)])
 
     def test_old_responses_make_room_and_a_flood_costs_others_little(self):
-        with self.serve("--api-key", "one", "--api-key", "two", "--max-memory", "400M") as server:
-            large = {"input": QUESTION, "max_output_tokens": 1, "metadata": {"a": "x" * 500_000}}
-            small = self.ask("two", server, input=QUESTION)
-            first = self.ask("one", server, **large)
-            self.assertTrue(first["store"])
-            later = []
-            for _ in range(24):  # 12 MB: more than the store has here
-                later.append(self.ask("one", server, **large)["id"])
-                self.assertEqual(self.get(first["id"], server=server), first)  # it is used, so others go before it
-            self.is_gone(later[0], server=server)
-            self.get(later[-1], server=server)
-            self.assertEqual(self.get(small["id"], key="two", server=server), small)
-            # What is larger than a client's share is answered, and says that it is not kept.
-            large["metadata"] = {"a": "x" * 2_000_000}
-            response = self.ask("one", server, **large)
-            self.assertEqual((response["store"], len(response["notices"])), (False, 1))
-            self.assertIn("store: ", response["notices"][0])
-            self.is_gone(response["id"], server=server)
-            self.assertEqual(self.get(small["id"], key="two", server=server), small)
+        server = self.serve("--api-key", "one", "--api-key", "two", "--max-memory", "400M")
+        large = {"input": QUESTION, "max_output_tokens": 1, "metadata": {"a": "x" * 500_000}}
+        small = self.ask("two", server, input=QUESTION)
+        first = self.ask("one", server, **large)
+        self.assertTrue(first["store"])
+        later = []
+        for _ in range(24):  # 12 MB: more than the store has here
+            later.append(self.ask("one", server, **large)["id"])
+            self.assertEqual(self.get(first["id"], server=server), first)  # it is used, so others go before it
+        self.is_gone(later[0], server=server)
+        self.get(later[-1], server=server)
+        self.assertEqual(self.get(small["id"], key="two", server=server), small)
+        # What is larger than a client's share is answered, and says that it is not kept.
+        large["metadata"] = {"a": "x" * 2_000_000}
+        response = self.ask("one", server, **large)
+        self.assertEqual((response["store"], len(response["notices"])), (False, 1))
+        self.assertIn("store: ", response["notices"][0])
+        self.is_gone(response["id"], server=server)
+        self.assertEqual(self.get(small["id"], key="two", server=server), small)
 
     def test_a_small_request_reads_no_more_than_it_may(self):
-        with self.serve("--max-memory", "400M") as server:
-            thought = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 300_000}  # no tokens of a prompt
-            first = self.ask(server=server, input=[thought, ASKED], max_output_tokens=1)
-            second = self.ask(server=server, input=[thought, ASKED], max_output_tokens=1, previous_response_id=first["id"])
-            references = [{"id": second["output"][0]["id"]}] * 6000
-            for body, param in (({"input": "And?", "previous_response_id": second["id"]}, "previous_response_id"), ({"input": references}, "input")):
-                status, reply = self.send("POST", RESPONSES, body, server=server)
-                self.assertEqual((status, reply["error"]["code"], reply["error"]["param"]), (400, "context_length_exceeded", param), reply)
-                self.assertIn("more than a request can read", reply["error"]["message"])
-            self.ask(server=server, input="And?", previous_response_id=first["id"])
+        server = self.serve("--max-memory", "400M")
+        thought = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 300_000}  # no tokens of a prompt
+        first = self.ask(server=server, input=[thought, ASKED], max_output_tokens=1)
+        second = self.ask(server=server, input=[thought, ASKED], max_output_tokens=1, previous_response_id=first["id"])
+        references = [{"id": second["output"][0]["id"]}] * 6000
+        for body, param in (({"input": "And?", "previous_response_id": second["id"]}, "previous_response_id"), ({"input": references}, "input")):
+            error = self.refused("POST", RESPONSES, body, server=server)
+            self.assertEqual((error["code"], error["param"]), ("context_length_exceeded", param), error)
+            self.assertIn("more than a request can read", error["message"])
+        self.ask(server=server, input="And?", previous_response_id=first["id"])
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

@@ -7,45 +7,35 @@ usage: self_draft_test.py FORETOKEN MODELS [WRITE_TINY_MODEL]     with the last 
 """
 import json
 import os
-import pathlib
 import shutil
-import signal
 import struct
 import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
-from server_testing import SECONDS, Server
+from server_case import TARGET, WRITER, ServerCase, main, new_folder
+from server_testing import SECONDS
 
-PROGRAM, MODELS, *WRITER = map(os.path.abspath, sys.argv[1:4])
 FIXED = ("--lookahead", "fixed", "--num-speculative-tokens", "2")  # what the cost model chooses depends on the machine
 STATES = ("none", "refused", "waiting", "making", "ready")
 
 
-class SelfDraft(unittest.TestCase):
+class SelfDraft(ServerCase):
+    FLAGS = FIXED
+
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = new_folder(cls.addClassCleanup)
         cls.kept = cls.folder / "kept"
         if WRITER:
             cls.model, cls.flags = str(cls.folder / "large.gguf"), ()
-            subprocess.run([*WRITER, "--large", cls.model], check=True)
+            subprocess.run([WRITER, "--large", cls.model], check=True)
         else:  # a small model's copy is made if its types are named
             cls.model, cls.flags = str(cls.folder / "alone.gguf"), ("--self-draft", "Q4_0")  # no draft is beside it
-            shutil.copy(os.path.join(MODELS, "tales-9m-q8_0.gguf"), cls.model)
+            shutil.copy(TARGET, cls.model)
 
-    def start(self, *flags):
-        server = Server(PROGRAM, "-m", self.model, *self.flags, *FIXED, "--repack-cache", str(self.kept), *flags)
-        self.addCleanup(server.__exit__)
-        return server
-
-    def end(self, server):
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.wait(), 0)
+    def open(self, *flags):
+        return self.serve(*self.flags, "--repack-cache", str(self.kept), *flags, model=self.model)
 
     @staticmethod
     def ask(server):
@@ -87,29 +77,29 @@ class SelfDraft(unittest.TestCase):
         return sorted(self.kept.glob("*-copy.*.tiles"))
 
     def plain(self):
-        server = self.start("--spec-type", "none")
+        server = self.open("--spec-type", "none")
         self.assertNotIn("copy", server.get("/v1/speculation"))
         self.assertEqual(server.metric("copy_state", state="none"), 1)
         choices, rounds = self.ask(server)
         self.assertEqual(rounds, {})
-        self.end(server)
+        server.end()
         return choices
 
     def test_a_texts_stay_and_the_copy_is_kept(self):
         choices = self.plain()
-        server = self.start()
+        server = self.open()
         self.assertEqual(self.ask(server)[0], choices)  # whether or not the copy is there
         copy = self.await_copy(server)
         self.assertTrue(copy["type"].startswith("Q"), copy)
         self.expect_drafts(server, choices)
-        self.end(server)
+        server.end()
         files = self.kept_copies()
         self.assertEqual(len(files), 1, sorted(self.kept.iterdir()))
         made = files[0].stat()
-        server = self.start()
+        server = self.open()
         self.await_copy(server)
         self.expect_drafts(server, choices)
-        self.end(server)
+        server.end()
         self.assertEqual(self.kept_copies(), files)
         self.assertEqual((files[0].stat().st_ino, files[0].stat().st_size), (made.st_ino, made.st_size))  # it was not made again
         self.check_hostile_copies(files[0], choices)
@@ -146,27 +136,27 @@ class SelfDraft(unittest.TestCase):
                 shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink(missing_ok=True)
                 shutil.copy(true, file)
                 damage()
-                server = self.start()
+                server = self.open()
                 self.assertEqual(self.ask(server)[0], choices)
                 self.await_copy(server)
                 self.expect_drafts(server, choices)
-                self.end(server)
+                server.end()
                 if file.is_file() and not file.is_symlink():
                     self.assertEqual(file.read_bytes(), true.read_bytes())  # made again, to the byte
 
     @unittest.skipUnless(WRITER, "a small model's copy is only made where its types are named, and then whatever it gains")
     def test_b_a_copy_that_was_seldom_right_is_refused_with_the_reason(self):
-        server = self.start()
+        server = self.open()
         self.await_copy(server)
         figures = self.kept / "copies.json"
         for _ in range(40):  # rounds of temperature 0 tell how often a copy is right
             server.completion(prompt="Once upon a time", max_tokens=24, temperature=0, ignore_eos=True)
-        self.end(server)
+        server.end()
         known = json.loads(figures.read_text())
         self.assertEqual([(copy["types"], copy["positions"] > 96) for copy in known["copies"]], [("Q2_K", True)])
         known["copies"] = [{**known["copies"][0], "types": types, "agreed": 0} for types in ("Q2_K", "Q3_K", "Q4_K")]
         figures.write_text(json.dumps(known))
-        server = self.start()
+        server = self.open()
         copy = self.copy(server)
         self.assertEqual((copy["state"], "bytes" in copy), ("refused", False))
         self.assertRegex(copy["error"], r"its drafts bring about .* \(--self-draft Q._K makes it")
@@ -175,4 +165,4 @@ class SelfDraft(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    main()

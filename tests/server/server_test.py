@@ -1,28 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`foretoken serve` as its clients meet it: endpoints, streams, errors, limits, metrics, ends.
-
-usage: server_test.py FORETOKEN MODELS
-"""
+"""`foretoken serve` as its clients meet it: endpoints, streams, errors, limits, metrics, ends."""
 import contextlib
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
 import time
-import unittest
 
-from server_testing import JSON, SECONDS, Server, events, joined, reasons, together
+from server_case import DRAFT, MODELS, ONE_THREAD, PAIR, PROGRAM, SLOW, ServerCase, main, run_program
+from server_testing import JSON, SECONDS, cached_tokens, events, joined, reasons, together
 
-PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
-TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
-PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
-# A model so slow that a test can do something meanwhile.
-SLOW = {"env": {"FORETOKEN_ISA": "scalar"}}
 LONG = {"prompt": "Once upon a time", "max_tokens": 400, "ignore_eos": True, "temperature": 0, "speculative": {"enabled": False}}
 LONGER = {**LONG, "n": 16}  # one after the other where one runs at a time
 
@@ -101,17 +90,12 @@ BAD_BODIES = [(b"", "it is empty"), (b"{", "not valid JSON"), (b"[1]", "not an o
               (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"), (b'{"prompt": "a", "prompt": "b"}', "given twice"), (b'{"prompt": "a"}\0', "NUL byte")]
 
 
-class OneServer(unittest.TestCase):
+class OneServer(ServerCase):
     """What changes nothing shares a server."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(PROGRAM, *PAIR, "--parallel", "4", "--max-queue", "20", "--chat-template", "chatml")
-        cls.addClassCleanup(cls.server.__exit__)
+    FLAGS, SHARED = ("-md", DRAFT, *ONE_THREAD), ("--parallel", "4", "--max-queue", "20", "--chat-template", "chatml")
 
     def generate(self, *flags):
-        result = subprocess.run([PROGRAM, "generate", *PAIR, *flags, "--json", "-q"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                timeout=SECONDS, check=False)
+        result = run_program("generate", *PAIR, *flags, "--json", "-q")
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)
 
@@ -254,30 +238,27 @@ class OneServer(unittest.TestCase):
     def test_templates_get_tools_calls_and_variables_as_they_were_written(self):
         program = ("{% for m in messages %}{{ m.role }} {{ m.content }} {{ m.tool_calls | tojson if m.tool_calls }}{{ m.tool_call_id }}\n{% endfor %}"
                    "{{ tools | tojson }} {{ enable_thinking }}")
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            file.write(program)
-            file.flush()
-            with Server(PROGRAM, *PAIR, "--chat-template-file", file.name, "--chat-template-kwargs", '{"enable_thinking": true}') as server:
-                arguments = {"z": 1, "a": [None, "\u00e9"]}
-                call = {"type": "function", "id": "c", "function": {"name": "f", "arguments": json.dumps(arguments)}}
-                body = {"messages": [MESSAGE, {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "content": "4", "tool_call_id": "c"}],
-                        "tools": [{"type": "function", "function": {"name": "f", "description": "d"}}], "chat_template_kwargs": {"enable_thinking": False},
-                        "max_tokens": 4, "temperature": 0}
-                call["function"]["arguments"] = arguments
-                written = (f"user Once \nassistant None {json.dumps([call], ensure_ascii=False)}\ntool 4 c\n"
-                           f"{json.dumps(body['tools'], ensure_ascii=False)} False")
-                call["function"]["arguments"] = json.dumps(arguments)
-                reply = server.post("/v1/chat/completions", body)
-                tokens = server.post("/tokenize", {"content": written, "add_special": True})["tokens"]
-                plain = server.completion(prompt=tokens, max_tokens=4, temperature=0)
-                self.assertEqual(reply["usage"]["prompt_tokens"], len(tokens))
-                self.assertEqual(reply["choices"][0]["message"]["content"], plain["choices"][0]["text"])
-                self.assertIn("returned as text", reply["notices"][0])
-                same = {key: body[key] for key in ("messages", "tools", "chat_template_kwargs")}
-                self.assertEqual(server.post("/tokenize", same)["tokens"], tokens)
-                del same["chat_template_kwargs"]  # then those of the flag count
-                thinking = server.post("/tokenize", {"content": written.removesuffix("False") + "True", "add_special": True})["tokens"]
-                self.assertEqual(server.post("/tokenize", same)["tokens"], thinking)
+        server = self.serve("--chat-template-kwargs", '{"enable_thinking": true}', template=program)
+        arguments = {"z": 1, "a": [None, "\u00e9"]}
+        call = {"type": "function", "id": "c", "function": {"name": "f", "arguments": json.dumps(arguments)}}
+        body = {"messages": [MESSAGE, {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "content": "4", "tool_call_id": "c"}],
+                "tools": [{"type": "function", "function": {"name": "f", "description": "d"}}], "chat_template_kwargs": {"enable_thinking": False},
+                "max_tokens": 4, "temperature": 0}
+        call["function"]["arguments"] = arguments
+        written = (f"user Once \nassistant None {json.dumps([call], ensure_ascii=False)}\ntool 4 c\n"
+                   f"{json.dumps(body['tools'], ensure_ascii=False)} False")
+        call["function"]["arguments"] = json.dumps(arguments)
+        reply = server.post("/v1/chat/completions", body)
+        tokens = server.post("/tokenize", {"content": written, "add_special": True})["tokens"]
+        plain = server.completion(prompt=tokens, max_tokens=4, temperature=0)
+        self.assertEqual(reply["usage"]["prompt_tokens"], len(tokens))
+        self.assertEqual(reply["choices"][0]["message"]["content"], plain["choices"][0]["text"])
+        self.assertIn("returned as text", reply["notices"][0])
+        same = {key: body[key] for key in ("messages", "tools", "chat_template_kwargs")}
+        self.assertEqual(server.post("/tokenize", same)["tokens"], tokens)
+        del same["chat_template_kwargs"]  # then those of the flag count
+        thinking = server.post("/tokenize", {"content": written.removesuffix("False") + "True", "add_special": True})["tokens"]
+        self.assertEqual(server.post("/tokenize", same)["tokens"], thinking)
 
     def test_several_choices_differ_and_are_repeatable(self):
         body = {"prompt": "Once upon a time", "max_tokens": 16, "temperature": 1, "seed": 3}
@@ -304,6 +285,12 @@ class OneServer(unittest.TestCase):
         self.assertEqual(self.server.completion(prompt="Once", max_tokens=0)["choices"][0]["text"], "")
         self.assertEqual(self.server.completion(prompt="Once", max_tokens=0)["choices"][0]["finish_reason"], "length")
 
+    @staticmethod
+    def joined_logprobs(chunks, index=0):
+        """Those of a stream's choice."""
+        parts = [choice["logprobs"] for chunk in chunks for choice in chunk["choices"] if choice["index"] == index and choice["logprobs"]]
+        return {key: [value for part in parts for value in part[key]] for key in parts[0]}
+
     def test_logprobs_of_completions(self):
         body = {"prompt": "Once upon a time", "max_tokens": 12, "temperature": 0, "logprobs": 3}
         logprobs = self.server.completion(**body)["choices"][0]["logprobs"]
@@ -312,11 +299,7 @@ class OneServer(unittest.TestCase):
         self.assertEqual([sorted(top.values(), reverse=True) for top in logprobs["top_logprobs"]],
                          [[other["logprob"] for other in token["top"]] for token in expected])
         self.assertEqual("".join(logprobs["tokens"]), self.server.completion(**body)["choices"][0]["text"])
-        streamed = {key: [] for key in logprobs}
-        for chunk in self.server.stream("/v1/completions", body):
-            for key, values in (chunk["choices"][0]["logprobs"] or {}).items():
-                streamed[key] += values
-        self.assertEqual(streamed, logprobs)
+        self.assertEqual(self.joined_logprobs(self.server.stream("/v1/completions", body)), logprobs)
 
     def test_logprobs_of_echoed_prompts(self):
         prompt, more = "Once upon a time, there was", 6
@@ -346,11 +329,7 @@ class OneServer(unittest.TestCase):
             chunks = self.server.stream("/v1/completions", {**body, "echo": True, **fields})
             self.assertEqual(joined(chunks, count), [one["text"] for one in whole["choices"]])
             for i, one in enumerate(whole["choices"]):
-                streamed = {key: [] for key in logprobs}
-                for part in (part for chunk in chunks for part in chunk["choices"] if part["index"] == i and part["logprobs"]):
-                    for key, values in part["logprobs"].items():
-                        streamed[key] += values
-                self.assertEqual(streamed, one["logprobs"])
+                self.assertEqual(self.joined_logprobs(chunks, i), one["logprobs"])
                 self.assertEqual(one["logprobs"]["token_logprobs"][:n], logprobs["token_logprobs"][:n])
         scored = self.server.completion(**{**body, "max_tokens": 0}, echo=True)
         self.assertEqual((scored["choices"][0]["text"], scored["usage"]["completion_tokens"]), (prompt, 0))
@@ -444,12 +423,8 @@ class OneServer(unittest.TestCase):
 
     def test_what_is_no_http_is_refused(self):
         for data in (b"hello\r\n\r\n", b"GET /health HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00" * 3 + b"\r\n\r\n"):
-            with socket.create_connection(("127.0.0.1", self.server.port), timeout=SECONDS) as sock:
-                sock.sendall(data)
-                reply = b""
-                while part := sock.recv(4096):
-                    reply += part
-                self.assertTrue(reply == b"" or b" 400 " in reply or b" 505 " in reply, reply)
+            reply = self.server.exchange(data)
+            self.assertTrue(reply == b"" or b" 400 " in reply or b" 505 " in reply, reply)
         self.assertEqual(self.server.get("/health")["status"], "ok")
 
     def test_sixteen_clients_get_what_each_gets_alone(self):
@@ -468,13 +443,9 @@ class OneServer(unittest.TestCase):
         self.assertEqual(shared, [[choice["text"] for choice in choices] for choices in alone])
 
 
-class OwnServers(unittest.TestCase):
+class OwnServers(ServerCase):
     """What changes a server has one of its own."""
-
-    def serve(self, *flags, **options):
-        server = Server(PROGRAM, *PAIR, *flags, **options)
-        self.addCleanup(server.__exit__)
-        return server
+    FLAGS = ("-md", DRAFT, *ONE_THREAD)
 
     def test_keys_open(self):
         server = self.serve("--api-key", "one", "--api-key", "two")
@@ -482,11 +453,10 @@ class OwnServers(unittest.TestCase):
         self.assertEqual(server.send("GET", "/")[0], 200)
         for path in ("/v1/models", "/metrics", "/nothing"):
             for headers in ({}, {"Authorization": "Bearer thre"}, {"Authorization": "one"}, {"Authorization": "Bearer "}):
-                status, _, body = server.send("GET", path, headers=headers)
-                self.assertEqual((status, json.loads(body)["error"]["code"]), (401, "invalid_api_key"))
+                self.assertEqual(server.error(path, status=401, method="GET", headers=headers)["code"], "invalid_api_key")
         for key in ("one", "two"):
             self.assertEqual(server.send("GET", "/v1/models", headers={"Authorization": "Bearer " + key})[0], 200)
-        self.assertEqual(server.send("POST", "/v1/completions", GOOD)[0], 401)
+        server.error("/v1/completions", GOOD, 401)
 
     def test_predictions_are_drafts(self):
         server = self.serve("--lookahead", "fixed")  # drafts whatever it costs
@@ -519,14 +489,10 @@ class OwnServers(unittest.TestCase):
             texts.add(reply["choices"][0]["text"])
         texts.add(server.completion(**body, speculative={"type": "none"})["choices"][0]["text"])
         self.assertEqual(len(texts), 1)
-        status, _, error = server.send("POST", "/v1/completions", {**body, "speculative": {"type": "standalone:absent"}})
-        self.assertEqual(status, 400)
-        self.assertIn("standalone:absent", json.loads(error)["error"]["message"])
+        self.assertIn("standalone:absent", server.error("/v1/completions", {**body, "speculative": {"type": "standalone:absent"}})["message"])
 
     def test_a_copy_of_the_model_is_a_drafter_like_others(self):
-        server = Server(PROGRAM, "-m", PAIR[1], "-t", "1", "--repack-cache", "off", "--lookahead", "fixed", "--spec-type", "self",
-                        "--self-draft", "Q4_0")
-        self.addCleanup(server.__exit__)
+        server = self.serve("--lookahead", "fixed", "--spec-type", "self", "--self-draft", "Q4_0", common=ONE_THREAD)
         listed = server.get("/v1/speculation")
         self.assertEqual(listed["method"], "self")
         self.assertEqual((listed["copy"]["state"], listed["copy"]["type"]), ("ready", "Q4_0"))  # it was made before
@@ -546,8 +512,7 @@ class OwnServers(unittest.TestCase):
     def test_a_server_of_one_rule_takes_no_other(self):
         server = self.serve("--synthetic-acceptance-rate", "0.5", "--lookahead", "fixed")
         self.assertEqual(server.get("/v1/speculation")["strategies"], [])
-        status, _, body = server.send("POST", "/v1/completions", {**GOOD, "speculative": {"strategy": "residual"}})
-        self.assertEqual((status, json.loads(body)["error"]["param"]), (400, "speculative.strategy"))
+        self.assertEqual(server.error("/v1/completions", {**GOOD, "speculative": {"strategy": "residual"}})["param"], "speculative.strategy")
         self.assertIs(server.completion(**GOOD)["speculation"]["lossless"], False)
 
     def test_requests_of_several_rules_get_what_each_gets_alone(self):
@@ -563,8 +528,7 @@ class OwnServers(unittest.TestCase):
     def test_bodies_have_a_limit(self):
         server = self.serve("--max-body-bytes", "2000")
         body = json.dumps({**GOOD, "user": "x" * 3000}).encode()
-        status, _, reply = server.send("POST", "/v1/completions", body)
-        self.assertEqual((status, json.loads(reply)["error"]["code"]), (413, "request_too_large"))
+        self.assertEqual(server.error("/v1/completions", body, 413)["code"], "request_too_large")
         connection = server.connect()
         connection.request("POST", "/v1/completions", iter([body[:1500], body[1500:]]), encode_chunked=True,
                            headers={"Transfer-Encoding": "chunked", **JSON})
@@ -621,9 +585,8 @@ class OwnServers(unittest.TestCase):
         server = self.serve(**SLOW)
         for stream in (True, False):
             with self.subTest(stream=stream):
-                before = server.metrics().get(("generation_tokens_total", frozenset()), 0)
-                connection = server.connect()
-                connection.request("POST", "/v1/completions", json.dumps({**LONGER, "stream": stream}), JSON)
+                before = server.metric("generation_tokens_total")
+                connection = server.ask("/v1/completions", {**LONGER, "stream": stream})
                 if stream:
                     response = connection.getresponse()
                     response.read1(10)
@@ -639,19 +602,14 @@ class OwnServers(unittest.TestCase):
     def test_a_waiting_client_that_goes_leaves_the_queue(self):
         server = self.serve("--parallel", "1", "--max-queue", "6", **SLOW)
         first, _ = server.begin("/v1/completions", {**LONG, "stream": True, "n": 6})
-        second = server.connect()
-        second.request("POST", "/v1/completions", json.dumps(LONG), JSON)
+        second = server.ask("/v1/completions", LONG)
         server.await_metric("num_requests_waiting", 6)
         status, headers, body = server.send("POST", "/v1/completions", GOOD)
         self.assertEqual((status, json.loads(body)["error"]["code"]), (429, "queue_full"))
         self.assertGreaterEqual(int(headers["Retry-After"]), 1)
         second.close()
-        end = time.monotonic() + SECONDS
-        while "client_gone" not in server.log_text():
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
-        third = server.connect()  # there is room again
-        third.request("POST", "/v1/completions", json.dumps(GOOD), JSON)
+        server.await_log("error=client_gone")
+        third = server.ask("/v1/completions", GOOD)  # there is room again
         server.await_metric("num_requests_waiting", 6)
         first.close()
         self.assertEqual(third.getresponse().status, 200)
@@ -711,7 +669,7 @@ class OwnServers(unittest.TestCase):
 
     def test_its_input_may_end_before_it_listens(self):
         flags = ("--port", "0", "--exit-with-stdin")
-        result = subprocess.run([PROGRAM, "serve", *PAIR, *flags], input="", capture_output=True, text=True, timeout=SECONDS, check=False)
+        result = run_program("serve", *PAIR, *flags, stdin=None, input="")
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_its_input_may_end_while_it_loads(self):
@@ -745,8 +703,7 @@ class OwnServers(unittest.TestCase):
     def test_a_second_interrupt_stops(self):
         server = self.serve("--parallel", "1", **SLOW)
         connection, response = server.begin("/v1/completions", {**LONGER, "stream": True})
-        waiting = server.connect()
-        waiting.request("POST", "/v1/completions", json.dumps(LONGER), JSON)
+        waiting = server.ask("/v1/completions", LONGER)
         server.await_metric("num_requests_waiting", 31)
         server.process.send_signal(signal.SIGINT)
         time.sleep(0.1)
@@ -764,8 +721,7 @@ class OwnServers(unittest.TestCase):
         server.stream("/v1/completions", {**GOOD, "prompt": "secret words"})
         server.send("POST", "/v1/completions", {**GOOD, "prompt": "secret words", "n": 0})
         server.send("GET", "/nothing")
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.wait(), 0)
+        server.end()
         lines = server.log_text().splitlines()
         self.assertEqual(len(lines), 4, lines)
         for line in lines:
@@ -777,37 +733,26 @@ class OwnServers(unittest.TestCase):
 
     def test_logs_are_text_whatever_clients_send(self):
         server = self.serve()
-        with socket.create_connection(("127.0.0.1", server.port), timeout=900) as client:
-            client.sendall(b"GET /a%ff%1b[31mb HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            while client.recv(4096):
-                pass
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.wait(), 0)
+        server.exchange(b"GET /a%ff%1b[31mb HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        server.end()
         self.assertIn("\N{REPLACEMENT CHARACTER}\\u001b[31mb", server.log_text())  # which is strict
 
     def test_prompts_are_logged_where_that_is_asked_for(self):
         server = self.serve("--log-prompts")
         server.completion(**{**GOOD, "prompt": "secret \"words\"\n"})
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.wait(), 0)
+        server.end()
         self.assertIn(r'prompt="secret \"words\"\n"', server.log_text())
 
     def test_a_taken_port_is_an_error_of_one_line(self):
         server = self.serve()
-        result = subprocess.run([PROGRAM, "serve", *PAIR, "--port", str(server.port)], capture_output=True, text=True, timeout=SECONDS, check=False)
+        result = run_program("serve", *PAIR, "--port", str(server.port))
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+: [^\n]+; [^\n]+\n\Z")
 
 
-class EngineMetrics(unittest.TestCase):
+class EngineMetrics(ServerCase):
     """What the engine counts of its passes and rounds, beside what the replies say."""
-
-    FIXED = ("--lookahead", "fixed", "--num-speculative-tokens", "4")
-
-    def serve(self, *flags):
-        server = Server(PROGRAM, *PAIR, *flags)
-        self.addCleanup(server.__exit__)
-        return server
+    FLAGS, FIXED = ("-md", DRAFT, *ONE_THREAD), ("--lookahead", "fixed", "--num-speculative-tokens", "4")
 
     @staticmethod
     def by(seen, name, label):
@@ -875,11 +820,11 @@ class EngineMetrics(unittest.TestCase):
         for flags, searched in (((), True), (("--prefix-cache", "off"), False)):
             with self.subTest(flags=flags):
                 server = self.serve(*flags)
-                usages = [server.completion(**body)["usage"] for _ in range(3)]
-                cached = sum(usage["prompt_tokens_details"]["cached_tokens"] for usage in usages)
+                replies = [server.completion(**body) for _ in range(3)]
+                cached = sum(map(cached_tokens, replies))
                 self.assertEqual(cached > 0, searched)
                 self.assertEqual(server.metric("prefix_cache_hits_total"), cached)
-                self.assertEqual(server.metric("prefix_cache_queries_total"), sum(usage["prompt_tokens"] for usage in usages) if searched else 0)
+                self.assertEqual(server.metric("prefix_cache_queries_total"), sum(reply["usage"]["prompt_tokens"] for reply in replies) if searched else 0)
 
     def test_preemptions_are_counted(self):
         server = self.serve("--parallel", "4", "--cache-tokens", "512")
@@ -889,4 +834,4 @@ class EngineMetrics(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    main()

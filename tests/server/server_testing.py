@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A `foretoken serve` of its own for a test, and a client of the standard library."""
+import contextlib
 import http.client
 import json
 import os
@@ -61,12 +62,17 @@ class Server:
     def wait(self, seconds=SECONDS):
         return self.process.wait(seconds)
 
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+    def end(self):
+        """Tells it to end, which it must do without an error."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.wait() == 0, self.log_text()
 
-    def send(self, method, path, body=None, headers=None):
-        """(status, headers, bytes)"""
-        connection = self.connect()
+    def connect(self, source=None):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS, source_address=(source, 0) if source else None)
+
+    def send(self, method, path, body=None, headers=None, source=None):
+        """(status, headers, bytes). source: the client's address."""
+        connection = self.connect(source)
         self.sent += 1
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -89,17 +95,31 @@ class Server:
     def completion(self, **body):
         return self.post("/v1/completions", body)
 
+    def error(self, path, body=None, status=400, method="POST", **options):
+        """The error of a request that must be refused with this status."""
+        got, _, data = self.send(method, path, body, **options)
+        assert got == status, (got, data)
+        return read_json(data)["error"]
+
+    def streamed(self, path, body):
+        """The bytes of a whole streamed reply."""
+        status, headers, data = self.send("POST", path, {**body, "stream": True})
+        assert (status, headers["Content-Type"]) == (200, "text/event-stream"), (status, headers, data)
+        return data
+
     def stream(self, path, body):
         """The chunks of a whole streamed reply."""
-        status, headers, data = self.send("POST", path, {**body, "stream": True})
-        assert status == 200, (status, data)
-        assert headers["Content-Type"] == "text/event-stream", headers
-        return events(data)
+        return events(self.streamed(path, body))
 
-    def begin(self, path, body):
-        """A connection whose reply has begun, and the reply."""
+    def ask(self, path, body, headers=None):
+        """A connection on which this was asked."""
         connection = self.connect()
-        connection.request("POST", path, json.dumps(body), JSON)
+        connection.request("POST", path, json.dumps(body), {**JSON, **(headers or {})})
+        return connection
+
+    def begin(self, path, body, headers=None):
+        """A connection whose reply has begun, and the reply."""
+        connection = self.ask(path, body, headers)
         return connection, connection.getresponse()
 
     def metrics(self):
@@ -120,30 +140,30 @@ class Server:
         return self.metrics().get((name, frozenset(labels.items())), 0.0)
 
     def await_metric(self, name, value, **labels):
-        end = time.monotonic() + SECONDS
-        while self.metric(name, **labels) != value:
-            assert time.monotonic() < end, (name, labels, self.metric(name, **labels), value)
-            time.sleep(0.01)
+        until(lambda: self.metric(name, **labels) == value, lambda: (name, labels, self.metric(name, **labels), value))
 
     def await_accepted(self, n, ended=None):
         """Until so many requests run or wait. One of the two alone says less: it passes through numbers while requests arrive. ended: how many had come
         to their length before; those that have since count too."""
-        end = time.monotonic() + SECONDS
-        while True:
+        def taken():
             # First those that have ended, so that none counts twice.
             since = 0 if ended is None else self.metric("request_success_total", finished_reason="length") - ended
-            taken = since + sum(self.get("/health")[key] for key in ("running", "waiting"))
-            if taken >= n:
-                return
-            assert time.monotonic() < end, (taken, n)
-            time.sleep(0.01)
+            return since + self.busy()
+
+        until(lambda: taken() >= n, lambda: (taken(), n))
+
+    def busy(self):
+        """How many requests run or wait."""
+        health = self.get("/health")
+        return health["running"] + health["waiting"]
 
     def await_idle(self):
         """Until nothing runs and nothing waits. One of the two alone may be 0 between a request's end and the next one's beginning."""
-        end = time.monotonic() + SECONDS
-        while any(busy := [self.get("/health")[key] for key in ("running", "waiting")]):
-            assert time.monotonic() < end, busy
-            time.sleep(0.01)
+        until(lambda: self.busy() == 0, self.busy)
+
+    def await_log(self, *words, times=1):
+        """Until the log has so many lines with all of these words."""
+        until(lambda: sum(all(word in line + " " for word in words) for line in self.log_text().splitlines()) >= times, lambda: (words, self.log_text()[-500:]))
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -175,10 +195,8 @@ class Server:
     def exchange(self, data, end=False):
         """What comes back on a connection of its own until the server closes it; end: the client ends its sending first."""
         with self.socket() as sock:
-            try:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has been refused; the answer is there
                 sock.sendall(data)
-            except (BrokenPipeError, ConnectionResetError):  # it has been refused; the answer is there
-                pass
             if end:
                 sock.shutdown(socket.SHUT_WR)
             return read_all(sock)
@@ -241,6 +259,16 @@ def events(data):
     return [read_json(part.removeprefix("data: ")) for part in parts]
 
 
+def named_events(data):
+    """The data of events, each of which is named by its type."""
+    found = []
+    for block in data.decode().split("\n\n")[:-1]:
+        name, event = re.fullmatch(r"event: (\S+)\ndata: (\{.*\})", block).groups()
+        found.append(read_json(event))
+        assert found[-1]["type"] == name, block
+    return found
+
+
 def joined(chunks, n=1):
     """The texts of a stream's choices."""
     texts = [""] * n
@@ -250,12 +278,42 @@ def joined(chunks, n=1):
     return texts
 
 
+def joined_message(chunks):
+    """(the message that the deltas of a chat's stream make, as OpenAI's clients put it together; why it ended)"""
+    message, reason = {"content": None, "tool_calls": []}, None
+    for choice in (choice for chunk in chunks for choice in chunk["choices"]):
+        delta, calls = choice["delta"], message["tool_calls"]
+        for key in ("content", "reasoning_content"):
+            if delta.get(key):
+                message[key] = (message.get(key) or "") + delta[key]
+        for call in delta.get("tool_calls", []):
+            if call["index"] == len(calls):
+                calls.append({"id": call["id"], "type": call["type"], "function": {"arguments": "", **call["function"]}})
+            else:
+                assert call["index"] == len(calls) - 1, call
+                calls[-1]["function"]["arguments"] += call["function"]["arguments"]
+        reason = choice["finish_reason"] or reason
+    return message, reason
+
+
 def reasons(chunks, n=1):
     found = [None] * n
     for chunk in chunks:
         for choice in chunk["choices"]:
             found[choice["index"]] = choice["finish_reason"] or found[choice["index"]]
     return found
+
+
+def cached_tokens(reply):
+    return reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+
+def until(ready, shown=lambda: None, seconds=SECONDS):
+    """Waits for it. shown: what is told where it does not come."""
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end, shown()
+        time.sleep(0.01)
 
 
 def together(functions):

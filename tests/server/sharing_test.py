@@ -1,24 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What one client's requests leave behind in `foretoken serve` (cached prompts, copies of recurrent states, texts that drafters learnt) serves
-that client alone: its key, or its address where there are no keys. An attacker with another key reads nothing of an answer.
+that client alone: its key, or its address where there are no keys. An attacker with another key reads nothing of an answer."""
+from server_case import ONE_THREAD, ServerCase, main, new_folder, recurrent_model
+from server_testing import cached_tokens, events
 
-usage: sharing_test.py FORETOKEN MODELS WRITE_TINY_MODEL
-"""
-import http.client
-import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
-import unittest
-
-from server_testing import JSON, SECONDS, Server, events
-
-PROGRAM, MODELS, WRITER = map(os.path.abspath, sys.argv[1:4])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
-MODEL = ("-m", TARGET, "-t", "1", "--repack-cache", "off", "--parallel", "2")
 LEARNS = [("--spec-type", "suffix"), ("--spec-type", "ngram", "--ngram-keep", "on"), ("--spec-type", "portfolio", "--ngram-keep", "on")]
 # Drafts as long as the drafter makes them, so that the attack needs few requests.
 LONG = ("--num-speculative-tokens", "64", "--lookahead", "fixed")
@@ -28,19 +14,14 @@ SEED = 4711
 ANN, BOB = ({"Authorization": f"Bearer {key}"} for key in ("ann-key", "bob-key"))
 
 
-class Sharing(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.keys = pathlib.Path(folder.name) / "keys"
-        self.keys.write_text("ann-key\nbob-key\n")
-        self.keys.chmod(0o600)
-        self.model = pathlib.Path(folder.name) / "recurrent.gguf"
+class Sharing(ServerCase):
+    FLAGS = (*ONE_THREAD, "--parallel", "2")
 
-    def start(self, *flags, keys=True):
-        server = Server(PROGRAM, *flags, *(("--api-key-file", str(self.keys)) if keys else ()))
-        self.addCleanup(server.__exit__)
-        return server
+    def with_keys(self, *flags, **options):
+        keys = new_folder(self.addCleanup) / "keys"
+        keys.write_text("ann-key\nbob-key\n")
+        keys.chmod(0o600)
+        return self.serve(*flags, "--api-key-file", str(keys), **options)
 
     def secret(self, server, who, **fields):
         """The token ids of an answer that nobody else can compute, as only its client knows the seed. Answers in which words soon follow
@@ -71,14 +52,13 @@ class Sharing(unittest.TestCase):
             known = secret[:len(known) + right]
         return len(known) - KNOWN
 
-    def cached(self, server, who, prompt=PROMPT, **fields):
-        reply = server.post("/v1/completions", {"prompt": prompt, "max_tokens": 1, "temperature": 0, **fields}, headers=who)
-        return reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+    def cached(self, server, who, prompt=PROMPT, source=None, **fields):
+        return cached_tokens(server.post("/v1/completions", {"prompt": prompt, "max_tokens": 1, "temperature": 0, **fields}, headers=who, source=source))
 
     def test_drafts_tell_nothing_of_the_answers_of_another_key(self):
         for flags in LEARNS:
             with self.subTest(flags):
-                server = self.start(*MODEL, *flags, *LONG)
+                server = self.with_keys(*flags, *LONG)
                 secret = self.secret(server, ANN)
                 self.assertEqual(len(secret), 160)
                 # A request may choose one of the drafters that learnt.
@@ -87,20 +67,20 @@ class Sharing(unittest.TestCase):
                     self.assertGreater(self.stolen(server, ANN, secret, kind), 100)  # the control: the attack works on what is one's own
 
     def test_all_clients_share_where_the_operator_says_so(self):
-        server = self.start(*MODEL, *LEARNS[0], *LONG, "--share-prefixes", "all")
+        server = self.with_keys(*LEARNS[0], *LONG, "--share-prefixes", "all")
         secret = self.secret(server, ANN)
         self.assertGreater(self.stolen(server, BOB, secret), 100)
         self.assertGreater(self.cached(server, BOB), 0)
 
     def test_cached_tokens_tell_nothing_of_the_prompts_of_another_key(self):
-        server = self.start(*MODEL, "--spec-type", "none")
+        server = self.with_keys("--spec-type", "none")
         self.assertEqual(self.cached(server, ANN), 0)
         self.assertEqual(self.cached(server, BOB), 0)
         self.assertGreater(self.cached(server, ANN), 0)
         self.assertGreater(self.cached(server, BOB), 0)
 
     def test_a_salt_separates_the_requests_of_one_key(self):
-        server = self.start(*MODEL, *LEARNS[0], *LONG)
+        server = self.with_keys(*LEARNS[0], *LONG)
         secret = self.secret(server, ANN, cache_salt="first user")
         self.assertEqual(self.cached(server, ANN, cache_salt="second user"), 0)
         self.assertEqual(self.cached(server, ANN), 0)
@@ -110,38 +90,29 @@ class Sharing(unittest.TestCase):
         self.assertGreater(self.stolen(server, ANN, secret, cache_salt="first user"), 100)
 
     def test_a_request_may_leave_nothing_behind(self):
-        server = self.start(*MODEL, *LEARNS[0], *LONG)
+        server = self.with_keys(*LEARNS[0], *LONG)
         secret = self.secret(server, ANN, cache_prompt=False)
         self.assertEqual(self.cached(server, ANN), 0)
         self.assertEqual(self.stolen(server, ANN, secret), 0)
 
     def test_without_keys_each_address_has_its_own(self):
-        server = self.start(*MODEL, "--spec-type", "none", keys=False)
+        server = self.serve("--spec-type", "none")
 
-        def cached(address):
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS, source_address=(address, 0))
-            try:
-                connection.request("POST", "/v1/completions", json.dumps({"prompt": PROMPT, "max_tokens": 1, "temperature": 0}), JSON)
-                return json.loads(connection.getresponse().read())["usage"]["prompt_tokens_details"]["cached_tokens"]
-            finally:
-                connection.close()
-
-        self.assertEqual([cached("127.0.0.2") > 0, cached("127.0.0.3") > 0, cached("127.0.0.2") > 0], [False, False, True])
+        self.assertEqual([self.cached(server, None, source=f"127.0.0.{i}") > 0 for i in (2, 3, 2)], [False, False, True])
 
     def test_copies_of_recurrent_states_belong_to_a_key(self):
-        subprocess.run([WRITER, "--recurrent", self.model], check=True)
-        server = self.start("-m", str(self.model), "--spec-type", "none")
+        server = self.with_keys("--spec-type", "none", model=recurrent_model(new_folder(self.addCleanup)), common=())
         tokens = [3 + 7 * i % 290 for i in range(150)]
         self.assertEqual(self.cached(server, ANN, tokens), 0)
         self.assertEqual(self.cached(server, BOB, tokens + [20] * 9), 0)
         self.assertGreater(self.cached(server, ANN, tokens + [20] * 9), 0)
 
     def test_what_is_no_salt_is_refused(self):
-        server = self.start(*MODEL, "--spec-type", "none")
+        server = self.with_keys("--spec-type", "none")
         for salt in (5, ["a"], "s" * 257):
-            status, _, body = server.send("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, "cache_salt": salt}, headers=ANN)
-            self.assertEqual((status, json.loads(body)["error"]["param"]), (400, "cache_salt"))
+            error = server.error("/v1/completions", {"prompt": "a", "max_tokens": 1, "cache_salt": salt}, headers=ANN)
+            self.assertEqual(error["param"], "cache_salt")
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    main()

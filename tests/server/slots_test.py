@@ -1,47 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """llama.cpp's named slots: the cache of a text goes to a file and comes back, also to another server, for the client whose text it is. Members
-and refusals are those of llama-server.
-
-usage: slots_test.py FORETOKEN MODELS WRITE_TINY_MODEL
-"""
+and refusals are those of llama-server."""
 import json
-import os
-import pathlib
 import resource
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
-import unittest
 
-from server_testing import Server, together
+from server_case import ONE_THREAD, ServerCase, main, new_folder, recurrent_model
+from server_testing import together
 
-PROGRAM, MODELS, WRITER = map(os.path.abspath, sys.argv[1:4])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 TOKENS = [3 + 7 * i % 290 for i in range(150)]
 ANN, BOB = ({"Authorization": f"Bearer {key}"} for key in ("ann-key", "bob-key"))
 
 
-class Slots(unittest.TestCase):
+class Slots(ServerCase):
+    FLAGS = (*ONE_THREAD, "--spec-type", "none")
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = new_folder(self.addCleanup)
         self.files = self.folder / "slots"
         self.files.mkdir(mode=0o700)
         self.keys = self.folder / "keys"
         self.keys.write_text("ann-key\nbob-key\n")
         self.keys.chmod(0o600)
 
-    def start(self, *flags, model=TARGET, parallel=2):
-        server = Server(PROGRAM, "-m", model, "-t", "1", "--repack-cache", "off", "--spec-type", "none", "--parallel", str(parallel), *flags)
-        self.addCleanup(server.__exit__)
-        return server
-
-    def serve(self, *flags, **options):
-        return self.start("--slot-save-path", str(self.files), *flags, **options)
+    def open(self, *flags, parallel=2, **options):
+        return self.serve("--slot-save-path", str(self.files), "--parallel", str(parallel), *flags, **options)
 
     def ask(self, server, prompt=TOKENS, who=None, **fields):
         body = {"prompt": prompt, "n_predict": 5, "temperature": 0, "ignore_eos": True, **fields}
@@ -67,7 +51,7 @@ class Slots(unittest.TestCase):
         return reply
 
     def test_save_erase_restore(self):
-        server = self.serve()
+        server = self.open()
         first = self.ask(server)
         self.assertEqual((first["id_slot"], first["timings"]["cache_n"], first["tokens_cached"]), (0, 0, 154))
         saved = self.done(server, "save", name="one.bin")
@@ -79,10 +63,9 @@ class Slots(unittest.TestCase):
         self.assertEqual(self.done(server, "erase"), {"id_slot": 0, "n_erased": 154})
         self.assertEqual(self.done(server, "erase"), {"id_slot": 0, "n_erased": 0})
         self.assertEqual(self.cached(server), 0)
-        server.process.send_signal(signal.SIGTERM)
-        server.wait()
+        server.end()
         self.assertRegex(server.log_text(), rf"path=/slots/0 action=save tokens=154 bytes={saved['n_written']} work_ms=\S+ status=200")
-        other = self.serve()
+        other = self.open()
         restored = self.done(other, "restore", name="one.bin", slot=1)
         self.assertEqual(list(restored), ["id_slot", "filename", "n_restored", "n_read", "timings"])
         self.assertEqual((restored["id_slot"], restored["n_restored"], restored["n_read"]), (1, 154, saved["n_written"]))
@@ -94,7 +77,7 @@ class Slots(unittest.TestCase):
         self.assertEqual(self.cached(other, text + [20] * 9), 154)
 
     def test_a_request_names_its_slot(self):
-        server = self.serve()
+        server = self.open()
         for slot, n in ((1, 150), (0, 100)):
             self.assertEqual(self.ask(server, TOKENS[:n], id_slot=slot)["id_slot"], slot)
         self.assertEqual([self.done(server, "save", slot, "x")["n_saved"] for slot in (0, 1)], [104, 154])
@@ -104,11 +87,9 @@ class Slots(unittest.TestCase):
         self.assertEqual(self.ask(server, id_slot=2)["notices"], ["id_slot: there are 2 slots; it changes nothing"])
 
     def test_recurrent_states_come_back(self):
-        model = self.folder / "recurrent.gguf"
-        subprocess.run([WRITER, "--recurrent", model], check=True)
-        wanted = None
+        model, wanted = recurrent_model(self.folder), None
         for restores in (False, True):
-            server = self.serve(model=str(model))
+            server = self.open(model=model)
             if restores:
                 self.assertEqual(self.done(server, "restore", name="x")["n_restored"], 154)
             reply = self.ask(server, id_slot=0)
@@ -120,7 +101,7 @@ class Slots(unittest.TestCase):
 
     def test_what_is_one_clients_stays_one_clients(self):
         keys = ("--api-key-file", str(self.keys))
-        server = self.serve(*keys)
+        server = self.open(*keys)
         self.ask(server, who=ANN)
         self.assertEqual(self.act(server, "save", name="x", who=BOB)[0], 400)
         self.assertEqual(self.done(server, "erase", who=BOB)["n_erased"], 0)
@@ -131,11 +112,11 @@ class Slots(unittest.TestCase):
         before = (self.files / "x").read_bytes()
         self.assertIn("no file that this client saved", self.act(server, "save", name="x", who=BOB)[1])
         self.assertEqual((self.files / "x").read_bytes(), before)
-        other = self.serve(*keys)
+        other = self.open(*keys)
         self.assertIn("another client saved it", self.act(other, "restore", name="x", who=BOB)[1])
         self.done(other, "restore", name="x", who=ANN)
         self.assertEqual([self.cached(other, who=who) for who in (BOB, ANN)], [0, 149])
-        self.assertEqual(server.send("POST", "/slots/0?action=erase", {})[0], 401)
+        server.error("/slots/0?action=erase", {}, 401)
         # The salt of requests is one of the file, too.
         self.ask(other, TOKENS[20:], who=ANN, id_slot=1, cache_salt="a")
         self.done(other, "save", 1, "y", who=ANN, cache_salt="a")
@@ -144,11 +125,11 @@ class Slots(unittest.TestCase):
         self.assertEqual([self.cached(server, TOKENS[20:], who=ANN, cache_salt=salt) for salt in ("", "a")], [0, 128])
 
     def test_what_is_refused(self):
-        plain = self.start()
+        plain = self.serve()
         for action in ("save", "restore", "erase", "other"):
             status, message = self.act(plain, action, name="x")
             self.assertEqual((status, "--slot-save-path" in message), (501, True))
-        server = self.serve()
+        server = self.open()
         self.ask(server)
         self.done(server, "save", name="good")
         for slot in (-1, 2, 99999999999, "x", "0x", "%00", "1e0", "+1"):
@@ -161,9 +142,9 @@ class Slots(unittest.TestCase):
         self.assertEqual(self.act(server, "restore", name="missing")[0], 400)
         self.assertEqual(self.act(server, "save", name="x", filenam="y")[0], 400)
         for body in (b"", b"[]", b"{", b'{"filename":"a","filename":"b"}'):
-            self.assertEqual(server.send("POST", "/slots/0?action=save", body)[0], 400)
-        self.assertEqual(server.send("POST", "/slots/0?action=erase", b"")[0], 200)
-        self.assertEqual(server.send("POST", "/slots/0", {"filename": "a"})[0], 400)
+            server.error("/slots/0?action=save", body)
+        server.post("/slots/0?action=erase", b"")
+        server.error("/slots/0", {"filename": "a"})
         good = (self.files / "good").read_bytes()
         for bad in (b"", b"GGUF", good[:5000], good[:-1], good + b"x", good[:9000] + b"x" + good[9001:]):
             (self.files / "bad").write_bytes(bad)
@@ -172,10 +153,10 @@ class Slots(unittest.TestCase):
         self.assertEqual({file.name for file in self.files.iterdir()}, {"good", "bad"})
         for flags in (("--slot-save-path", str(self.folder / "none")), ("--slot-save-path", str(self.files), "--prefix-cache", "off")):
             with self.assertRaisesRegex(RuntimeError, "slot"):
-                self.start(*flags)
+                self.serve(*flags)
 
     def test_a_full_disk_leaves_no_file(self):
-        server = self.serve()
+        server = self.open()
         self.ask(server)
         self.done(server, "save", name="x")
         before = (self.files / "x").read_bytes()
@@ -189,7 +170,7 @@ class Slots(unittest.TestCase):
         self.done(server, "save", name="y")
 
     def test_while_requests_run(self):
-        server = self.serve(parallel=4)
+        server = self.open(parallel=4)
         wanted = self.ask(server, n_predict=60)["content"]
         ended = threading.Event()
 
@@ -215,4 +196,4 @@ class Slots(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    main()

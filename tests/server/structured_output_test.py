@@ -1,20 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Answers that programs read: JSON Schema, regular expressions, choices and grammars, by every field that asks for them. What the
-bundled model writes is read with json and checked with the package jsonschema; skipped (77) without that.
-
-usage: structured_output_test.py FORETOKEN MODELS
-"""
+bundled model writes is read with json and checked with the package jsonschema; skipped (77) without that."""
 import datetime
 import json
-import os
 import random
 import re
-import subprocess
 import sys
-import unittest
 
-from server_testing import SECONDS, Server, joined, reasons, together
+from server_case import DRAFT, ONE_THREAD, PAIR, ServerCase, main, run_program
+from server_testing import joined, reasons, together
 
 try:
     import jsonschema
@@ -22,9 +17,6 @@ except ImportError:
     print("skipped: no package jsonschema")
     sys.exit(77)
 
-PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
-TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
-PAIR = ("-m", TARGET, "-md", DRAFT, "-t", "1", "--repack-cache", "off")
 TALE = {"prompt": "Once upon a time", "max_tokens": 120, "temperature": 1, "seed": 7}
 PERSON = {"type": "object", "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 130},
                                            "kind": {"enum": ["cat", "dog", "bird"]}},
@@ -105,11 +97,8 @@ class Schemas:
         return {"allOf": [one, {"$ref": "#/$defs/two"}], "$defs": {"two": two}} if depth == 3 else {"allOf": [one, two]}
 
 
-class StructuredOutput(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(PROGRAM, *PAIR, "--parallel", "4", "--max-queue", "64", "--chat-template", "chatml")
-        cls.addClassCleanup(cls.server.__exit__)
+class StructuredOutput(ServerCase):
+    FLAGS, SHARED = ("-md", DRAFT, *ONE_THREAD), ("--parallel", "4", "--max-queue", "64", "--chat-template", "chatml")
 
     def complete(self, **fields):
         return self.server.completion(**{**TALE, **fields})["choices"][0]
@@ -125,9 +114,7 @@ class StructuredOutput(unittest.TestCase):
 
     def assert_refused(self, param, words, path="/v1/completions", **fields):
         start = {"messages": [{"role": "user", "content": "Who?"}]} if "chat" in path else {"prompt": "Once"}
-        status, _, data = self.server.send("POST", path, {**start, "max_tokens": 4, **fields})
-        error = json.loads(data)["error"]
-        self.assertEqual(status, 400, error)
+        error = self.server.error(path, {**start, "max_tokens": 4, **fields})
         self.assertEqual((error["param"], error["type"]), (param, "invalid_request_error"), error)
         self.assertIn(words, error["message"])
         self.assertRegex(error["message"], r"\A[^\n]+: [^\n]+; [^\n]+\Z")
@@ -289,18 +276,17 @@ class StructuredOutput(unittest.TestCase):
         tale = self.complete()
 
         def refused():
-            status, _, data = self.server.send("POST", "/v1/completions", {**TALE, "grammar": ambiguous})
-            return status, json.loads(data)["error"]
+            return self.server.error("/v1/completions", {**TALE, "grammar": ambiguous})
 
         def streamed():
             return self.server.send("POST", "/v1/completions", {**TALE, "grammar": ambiguous, "stream": True})[2]
 
         others = [lambda: self.text(json_schema=PERSON), self.complete]
         for _ in range(2):
-            (status, error), stream, text, free = together([refused, streamed, *others])
-            self.assertEqual((status, error["param"], error["code"]), (400, "grammar", "grammar_too_large"), error)
+            error, stream, text, free = together([refused, streamed, *others])
+            self.assertEqual((error["param"], error["code"]), ("grammar", "grammar_too_large"), error)
             self.assertIn(words, error["message"])
-            self.assertIn(words, stream if isinstance(stream, str) else stream.decode())
+            self.assertIn(words, stream.decode())
             self.assertEqual((text, free["text"]), (person, tale["text"]))
         # One that not even the first token's mask holds is refused before it waits for the engine.
         self.assert_refused("grammar", words, grammar='root ::= (""? [a-z]? | [a-z]{1,9}){9999}')
@@ -309,15 +295,14 @@ class StructuredOutput(unittest.TestCase):
         flags = ["-p", TALE["prompt"], "-n", "120", "--temp", "1", "-s", "7", "--json", "-q"]
 
         def generate(*more):
-            return subprocess.run([PROGRAM, "generate", *PAIR, *flags, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False)
+            return run_program("generate", *PAIR, *flags, *more)
 
         wanted = self.text(json_schema=PERSON)
         for more in (["-j", json.dumps(PERSON)], ["--json-schema", json.dumps(PERSON)]):
             done = generate(*more)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(json.loads(done.stdout)["text"], wanted)
-        done = generate("--json-schema-file", "/nonexistent.json")
-        self.assertNotEqual(done.returncode, 0)
+        self.assertNotEqual(generate("--json-schema-file", "/nonexistent.json").returncode, 0)
         done = generate("-j", "{}", "--grammar", "root ::= \"a\"")
         self.assertRegex(done.stderr, r"--grammar: --json-schema gives one too; drop one")
         self.assertEqual(done.returncode, 2)
@@ -326,4 +311,4 @@ class StructuredOutput(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    main()

@@ -1,27 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Calls of tools: what a model that answers by a grammar calls is a call in the reply, whole and streamed, with every drafter and without; what a template
-tells the model; conversations that have calls. The bundled models know no tools, so calls are forced, or invited by a bias.
-
-usage: tool_calls_test.py FORETOKEN MODELS
-"""
+tells the model; conversations that have calls. The bundled models know no tools, so calls are forced, or invited by a bias."""
 import json
 import os
 import re
-import signal
-import sys
-import tempfile
-import unittest
 
-try:
-    import jsonschema
-except ImportError:
-    jsonschema = None
+from server_case import DRAFT, MODELS, ONE_THREAD, ServerCase, jsonschema, main
+from server_testing import joined_message
 
-from server_testing import Server
-
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TARGET, DRAFT = (os.path.join(MODELS, name) for name in ("tales-9m-q8_0.gguf", "tales-1m-draft-q8_0.gguf"))
 CHATS = "/v1/chat/completions"
 MESSAGE = {"role": "user", "content": "Is Rome warm?"}
 SCHEMAS = {  # short, for a context of 512
@@ -42,36 +29,7 @@ NEMOTRON = ("{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [
 TEMPLATES = {"": None, "hermes": HERMES, "qwen-coder": CODER, "llama": LLAMA, "nemotron": NEMOTRON}
 
 
-def together(chunks):
-    """The message that a stream's deltas make, as OpenAI's clients put it together."""
-    message, reason = {"content": None, "tool_calls": []}, None
-    for chunk in chunks:
-        for choice in chunk["choices"]:
-            delta = choice["delta"]
-            if delta.get("content"):
-                message["content"] = (message["content"] or "") + delta["content"]
-            for call in delta.get("tool_calls", []):
-                calls = message["tool_calls"]
-                if call["index"] == len(calls):
-                    calls.append({"id": call["id"], "type": call["type"], "function": dict(call["function"])})
-                else:
-                    assert call["index"] == len(calls) - 1, call
-                    calls[-1]["function"]["arguments"] += call["function"]["arguments"]
-            reason = choice["finish_reason"] or reason
-    return message, reason
-
-
-class ToolCalls(unittest.TestCase):
-    def serve(self, template=None, *flags):
-        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-            if template:
-                file.write(template)
-                file.flush()
-                flags += ("--chat-template-file", file.name)
-            server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", *(flags if flags else ("--spec-type", "none")))
-        self.addCleanup(server.__exit__)
-        return server
-
+class ToolCalls(ServerCase):
     def check(self, message, names=SCHEMAS):
         """Every call has a name, an id of its own, and arguments that its schema allows."""
         calls = message["tool_calls"]
@@ -86,7 +44,7 @@ class ToolCalls(unittest.TestCase):
 
     def test_forced_calls_are_calls_of_the_reply_in_every_form(self):
         for form, template in TEMPLATES.items():
-            server = self.serve(template, "--spec-type", "none")
+            server = self.serve(template=template)
             for seed in range(6):
                 body = {"messages": [MESSAGE], "tools": TOOLS[1:], "tool_choice": "required", "parallel_tool_calls": False, "temperature": 1,
                         "seed": seed}
@@ -96,22 +54,20 @@ class ToolCalls(unittest.TestCase):
                     self.assertIsNone(whole["message"]["content"])
                     self.assertEqual(len(whole["message"]["tool_calls"]), 1)
                     self.check(whole["message"])
-                    message, reason = together(server.stream(CHATS, body))
+                    message, reason = joined_message(server.stream(CHATS, body))
                     self.assertEqual(reason, "tool_calls")
                     self.assertEqual([call["function"] for call in message["tool_calls"]], [call["function"] for call in whole["message"]["tool_calls"]])
                     self.assertIsNone(message["content"])
 
     def test_the_log_tells_of_calls(self):
-        server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "--spec-type", "none")
-        self.addCleanup(server.__exit__)
+        server = self.serve("--spec-type", "none", common=ONE_THREAD)
         forced = {"messages": [MESSAGE], "tools": TOOLS[1:], "tool_choice": "required", "parallel_tool_calls": False, "seed": 1}
         server.post(CHATS, forced)
         server.stream(CHATS, {**forced, "n": 2})
         server.post("/api/chat", {**{name: value for name, value in forced.items() if name != "seed"}, "stream": False})
         for tools in ({}, {"tools": TOOLS}):
             server.post(CHATS, {"messages": [MESSAGE], "max_tokens": 2, **tools})
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.wait(), 0)
+        server.end()
         self.assertEqual(re.findall(r" finish=(\S+)", server.log_text()), ["tool_calls", "tool_calls,tool_calls", "tool_calls", "length", "length"])
 
     def test_a_named_tool_is_the_one_that_is_called(self):
@@ -127,7 +83,8 @@ class ToolCalls(unittest.TestCase):
                     "head": ("-md", os.path.join(MODELS, "tales-9m-mtp-q8_0.gguf")), "eagle": ("-md", os.path.join(MODELS, "tales-9m-eagle-q8_0.gguf"))}
         answers = {}
         for name, flags in drafters.items():
-            server = self.serve(None, *flags, *(("--verify", "sample-match", "--lookahead", "fixed", "--num-speculative-tokens", "4") if name != "plain" else ()))
+            more = ("--verify", "sample-match", "--lookahead", "fixed", "--num-speculative-tokens", "4") if name != "plain" else ()
+            server = self.serve(*flags, *more, "-q", common=ONE_THREAD)
             for seed in range(8):
                 body = {"messages": [MESSAGE], "tools": TOOLS, "tool_choice": "required" if seed % 2 else "auto", "temperature": seed % 3 / 2, "seed": seed, "max_tokens": 120,
                         "logit_bias": {str(token): 8 for token in server.post("/tokenize", {"content": "<tool_call>"})["tokens"]} if seed % 2 == 0 else {}}
@@ -146,7 +103,7 @@ class ToolCalls(unittest.TestCase):
         self.assertEqual(whole["finish_reason"], "length")
         self.assertNotIn("tool_calls", whole["message"])
         self.assertTrue(whole["message"]["content"])
-        message, reason = together(server.stream(CHATS, {**body, "tools": TOOLS}))
+        message, reason = joined_message(server.stream(CHATS, {**body, "tools": TOOLS}))
         self.assertEqual((message["content"], reason), (whole["message"]["content"], "length"))
 
     def test_calls_that_the_length_cuts_are_what_came(self):
@@ -155,7 +112,7 @@ class ToolCalls(unittest.TestCase):
         all_of_it = json.dumps(server.post(CHATS, {**body, "max_tokens": 100})["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])
         for n in range(1, 40, 3):
             choice = server.post(CHATS, {**body, "max_tokens": n})["choices"][0]
-            message, reason = together(server.stream(CHATS, {**body, "max_tokens": n}))
+            message, reason = joined_message(server.stream(CHATS, {**body, "max_tokens": n}))
             self.assertEqual(reason, choice["finish_reason"])
             self.assertEqual([call["function"] for call in message["tool_calls"]], [call["function"] for call in choice["message"].get("tool_calls", [])])
             self.assertEqual(message["content"] or "", choice["message"]["content"] or "")
@@ -179,7 +136,7 @@ class ToolCalls(unittest.TestCase):
         self.check({"tool_calls": [], **choice["message"]})
 
     def test_conversations_with_calls_are_written_for_templates_that_know_none(self):
-        server = self.serve("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
+        server = self.serve(template="{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
         call = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
         messages = [{"role": "system", "content": "Be brief."}, MESSAGE, {"role": "assistant", "content": None, "tool_calls": [call]},
                     {"role": "tool", "tool_call_id": "a", "content": "31"}]
@@ -213,7 +170,7 @@ class ToolCalls(unittest.TestCase):
         self.assertNotIn("reasoning_content", message)
 
     def test_templates_may_begin_the_thought_and_know_the_effort(self):
-        server = self.serve("{{ messages[0].content }} {{ reasoning_effort }} {{ enable_thinking }}\n<think>\n")
+        server = self.serve(template="{{ messages[0].content }} {{ reasoning_effort }} {{ enable_thinking }}\n<think>\n")
         body = {"messages": [MESSAGE], "max_tokens": 8, "guided_choice": ["yes", "no"]}
         for effort, written in (("high", "high "), ("none", " False")):
             reply = server.post(CHATS, {**body, "reasoning_effort": effort})
@@ -222,8 +179,7 @@ class ToolCalls(unittest.TestCase):
             self.assertEqual(message["content"], "")
             self.assertEqual(reply["usage"]["prompt_tokens"], len(server.post("/tokenize", {
                 "content": f"{MESSAGE['content']} {written}\n<think>", "add_special": True})["tokens"]))
-        status, _, data = server.send("POST", CHATS, {**body, "reasoning_effort": "much"})
-        self.assertEqual((status, json.loads(data)["error"]["param"]), (400, "reasoning_effort"))
+        self.assertEqual(server.error(CHATS, {**body, "reasoning_effort": "much"})["param"], "reasoning_effort")
 
     def test_bad_tools_are_refused_by_name(self):
         server = self.serve()
@@ -234,11 +190,10 @@ class ToolCalls(unittest.TestCase):
                                    ({"tools": TOOLS, "tool_choice": "sometimes"}, "tool_choice", "not a choice"), ({"tool_choice": "required"}, "tool_choice", "no tools"),
                                    ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice", "none of the tools"),
                                    ({"tools": TOOLS * 400}, "tools", "are more than 1024")):
-            status, _, data = server.send("POST", CHATS, {"messages": [MESSAGE], "max_tokens": 1, **fields})
-            error = json.loads(data)["error"]
-            self.assertEqual((status, error["param"]), (400, param), error)
-            self.assertRegex(error["message"], re.escape(why))
+            error = server.error(CHATS, {"messages": [MESSAGE], "max_tokens": 1, **fields})
+            self.assertEqual(error["param"], param, error)
+            self.assertIn(why, error["message"])
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

@@ -1,20 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """POST /v1/verify: what a client puts together from its calls is the text that one completion writes, whatever the client drafts; each call is one pass
-beside those that read; what no client may ask for is refused.
-
-usage: verify_test.py FORETOKEN MODELS
-"""
-import json
-import os
+beside those that read; what no client may ask for is refused."""
 import random
-import sys
-import unittest
 
-from server_testing import Server, together
+from server_case import ONE_THREAD, PLAIN, ServerCase, main
+from server_testing import cached_tokens, together
 
-PROGRAM, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 VERIFY, COMPLETIONS, CHATS = "/v1/verify", "/v1/completions", "/v1/chat/completions"
 PROMPT = "Once upon a time there was a little girl who"
 MESSAGES = [{"role": "user", "content": "Is Rome warm?"}]
@@ -38,15 +30,8 @@ def drafts_of(kind, tokens, n, draw):
 KINDS = ("right", "wrong", "partly right", "random", "empty")
 
 
-class Verify(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = cls.serve()
-        cls.addClassCleanup(cls.server.__exit__)
-
-    @staticmethod
-    def serve(*flags):
-        return Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", "--spec-type", "none", "--parallel", "4", *flags)
+class Verify(ServerCase):
+    FLAGS, SHARED = (*PLAIN, "--parallel", "4"), ()
 
     def tokens_of(self, body):
         """The tokens of a completion: calls without drafts."""
@@ -137,7 +122,6 @@ class Verify(unittest.TestCase):
 
     def test_each_call_is_one_pass_and_reads_only_what_no_block_has(self):
         server = self.serve("--max-queue", "1")
-        self.addCleanup(server.__exit__)
         body = {"prompt": PROMPT * 6, "max_tokens": 120, "temperature": 1, "seed": 1, "ignore_eos": True}
         tokens, reply = [], {"finish_reason": None}
         while reply["finish_reason"] is None:  # what will come
@@ -152,7 +136,7 @@ class Verify(unittest.TestCase):
                 self.assertEqual(self.passes(server) - before, 1)
             n = n_prompt + len(so_far)
             self.assertEqual(reply["usage"]["prompt_tokens"], n)
-            cached = reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+            cached = cached_tokens(reply)
             self.assertEqual(cached, n - 1 if so_far else 0)  # all but the newest token
             self.assertEqual(reply["timings"]["prompt_n"], n - cached)
             again.append(n - cached)
@@ -175,8 +159,7 @@ class Verify(unittest.TestCase):
 
     def test_drafts_beside_drafters_of_the_server(self):
         for flags in (("--spec-type", "ngram"), ("--spec-type", "ngram", "--rejection-sampling-strategy", "typical-acceptance")):
-            server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "-q", *flags)
-            self.addCleanup(server.__exit__)
+            server = self.serve("-q", *flags, common=ONE_THREAD)
             body = {"prompt": PROMPT, "max_tokens": LENGTH, "temperature": 1, "seed": 1}
             whole = self.server.post(COMPLETIONS, body)["choices"][0]["text"]
             text, _, replies = self.in_calls(body, "partly right", self.tokens_of(body), 1, server)
@@ -196,23 +179,19 @@ class Verify(unittest.TestCase):
         body = {"prompt": PROMPT * 4, "max_tokens": 4, "temperature": 0, "drafts": []}
 
         def cached(**fields):
-            return self.server.post(VERIFY, {**body, **fields})["usage"]["prompt_tokens_details"]["cached_tokens"]
+            return cached_tokens(self.server.post(VERIFY, {**body, **fields}))
 
         cached(cache_salt="ann")
         self.assertGreater(cached(cache_salt="ann"), 0)
         self.assertEqual((cached(cache_salt="bob"), cached(cache_salt="cat", cache_prompt=False)), (0, 0))
         self.assertEqual(cached(cache_salt="cat"), 0)  # nothing of the last one stayed
         server = self.serve("--api-key", "one", "--api-key", "two")
-        self.addCleanup(server.__exit__)
-        counts = [server.post(VERIFY, body, headers={"Authorization": "Bearer " + key})["usage"]["prompt_tokens_details"]["cached_tokens"]
-                  for key in ("one", "two", "one", "two")]
+        counts = [cached_tokens(server.post(VERIFY, body, headers={"Authorization": "Bearer " + key})) for key in ("one", "two", "one", "two")]
         self.assertEqual(counts[:2], [0, 0])
         self.assertTrue(all(counts[2:]))
 
     def refused(self, **fields):
-        status, _, data = self.server.send("POST", VERIFY, {"prompt": PROMPT, "max_tokens": 8, "seed": 1, "drafts": [], **fields})
-        error = json.loads(data)["error"]
-        self.assertEqual(status, 400, data)
+        error = self.server.error(VERIFY, {"prompt": PROMPT, "max_tokens": 8, "seed": 1, "drafts": [], **fields})
         return error["param"], error["message"]
 
     def test_what_cannot_be_verified_is_refused(self):
@@ -241,4 +220,4 @@ class Verify(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    main()
