@@ -1,17 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`foretoken bench` as its users meet it, on tiny models.
-
-usage: bench_test.py FORETOKEN WRITE_TINY_MODEL
-"""
+"""`foretoken bench` as its users meet it, on tiny models."""
 import json
 import pathlib
-import subprocess
-import sys
-import unittest
 
-import transcript_test as base
-from transcript_test import BUNDLED, DRAFT, FOLDER, SECONDS, TARGET, WRITER
+from cli_testing import BUNDLED, DRAFT, TARGET, Transcript, main, path_of
 
 QUICK = ("-n", "12", "--repeats", "2", "--rows", "1,2", "--contexts", "0,40", "--ignore-eos", "-c", "128", "-t", "2")
 KEYS = ["machine", "model", "draft_model", "verify_us", "verify_ratio", "decode_gb_per_s", "draft_us",
@@ -19,9 +12,8 @@ KEYS = ["machine", "model", "draft_model", "verify_us", "verify_ratio", "decode_
 
 
 def prompts_file(text, name="prompts.jsonl"):
-    path = pathlib.Path(FOLDER.name) / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return str(path)
+    pathlib.Path(path_of(name)).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path_of(name)
 
 
 TWO_KINDS = prompts_file("""{"prompt": "Once upon", "category": "story"}
@@ -31,7 +23,7 @@ TWO_KINDS = prompts_file("""{"prompt": "Once upon", "category": "story"}
 """, "two_kinds.jsonl")
 
 
-class Bench(base.Transcript):
+class Bench(Transcript):
     def bench(self, *flags, **keywords):
         return self.json("bench", "-m", TARGET, *QUICK, "--json", *flags, **keywords)
 
@@ -117,7 +109,7 @@ class Bench(base.Transcript):
         self.assertEqual(len([line for line in text.splitlines() if line.startswith("  all")]), 3)
 
 
-class BadUsage(base.Transcript):
+class BadUsage(Transcript):
     def bad(self, words, *flags):
         self.fails(2, words, "bench", "-m", TARGET, *flags)
 
@@ -153,5 +145,4 @@ class BadUsage(base.Transcript):
 
 
 if __name__ == "__main__":
-    subprocess.run([WRITER, FOLDER.name], check=True, timeout=SECONDS)
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    main()

@@ -9,63 +9,25 @@ import pathlib
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
+from screen import Screen
+
 PROGRAM, MODELS = (os.path.abspath(path) for path in sys.argv[1:3])
-SECONDS = 900  # a wait that only ends a hang: a machine may be busy
-
-
-class Screen:
-    """A terminal of its own with the program in it."""
-
-    def __init__(self, folder, *arguments, environment=""):
-        self.socket = str(pathlib.Path(folder) / f"tmux{len(os.listdir(folder))}")
-        self.history = pathlib.Path(folder) / "state" / "foretoken" / "history"
-        command = (f"env -u NO_COLOR FORETOKEN_MODELS={shlex.quote(MODELS)} XDG_STATE_HOME={shlex.quote(folder)}/state LC_ALL=C.UTF-8 "
-                   f"{environment} {shlex.join([PROGRAM, 'chat', *arguments])}; echo ended with $?; sleep 1000")
-        subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", "100", "-y", "60", command], check=True)
-
-    def tmux(self, *arguments):
-        return subprocess.run(["tmux", "-S", self.socket, *arguments], check=True, capture_output=True).stdout.decode()
-
-    def text(self, colours=False):
-        return self.tmux("capture-pane", "-p", *(["-e"] if colours else [])).rstrip("\n")
-
-    def type(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def enter(self, line):
-        self.tmux("send-keys", "-l", line)
-        self.type("Enter")
-
-    def wait(self, pattern, what=None):
-        """The screen as soon as it shows the pattern."""
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            text = self.text()
-            if re.search(pattern, text):
-                return text
-            if "ended with" in text:
-                break
-            time.sleep(0.05)
-        raise AssertionError(f"{what or pattern} did not come within {SECONDS} s:\n{self.text()}")
-
-    def close(self):
-        subprocess.run(["tmux", "-S", self.socket, "kill-server"], check=False, capture_output=True)
 
 
 class Terminal(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
 
     def open(self, *arguments, environment=""):
-        screen = Screen(self.folder.name, "--temp", "0", "-s", "1", *arguments, environment=environment)
-        self.addCleanup(screen.close)
+        screen = Screen(f"env -u NO_COLOR FORETOKEN_MODELS={shlex.quote(MODELS)} XDG_STATE_HOME={self.folder}/state LC_ALL=C.UTF-8 {environment} "
+                        f"{shlex.join([PROGRAM, 'chat', '--temp', '0', '-s', '1', *arguments])}; echo ended with $?; sleep 1000", ended="ended with")
+        self.addCleanup(screen.__exit__)
         screen.wait(r"(?m)^> *$", "the prompt")
         return screen
 
@@ -77,7 +39,7 @@ class Terminal(unittest.TestCase):
         screen.enter("Once upon a time")
         text = screen.wait(r"(?m)^  target .* 1.00x plain")
         self.assertRegex(text, r"(?m)^  speculative .*tokens/s +[\d.]+x plain .*% of \d+ drafts accepted, same text$")
-        coloured = screen.text(colours=True)
+        coloured = screen.text("-e")
         self.assertIn("\033[36m[speculative]", coloured)
         self.assertRegex(coloured, r"\x1b\[32m>\x1b\[0m[^\n]* /target", "the prompt's colour ends with it")
 
@@ -114,8 +76,7 @@ class Terminal(unittest.TestCase):
         screen.wait(r"(?s)seed: 11.*seed: 11", "the line again")
         screen.enter("/quit")
         screen.wait(r"ended with 0")
-        self.assertIn("/seed", screen.history.read_text())
-        screen.close()
+        self.assertIn("/seed", (self.folder / "state/foretoken/history").read_text())
         screen = self.open("-n", "4")
         screen.type("Up", "Up")
         screen.wait(r"(?m)^> /seed 11", "the first chat's line")
@@ -127,7 +88,7 @@ class Terminal(unittest.TestCase):
         screen.enter("/target")
         screen.enter("The dog")
         screen.wait(r"(?m)^  target .* plain")
-        self.assertNotIn("\033[", screen.text(colours=True))
+        self.assertNotIn("\033[", screen.text("-e"))
 
 
 if __name__ == "__main__":

@@ -1,24 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`foretoken chat` through a pipe, as a script uses it, and `generate --chat`.
-
-usage: chat_test.py FORETOKEN WRITE_TINY_MODEL BUNDLED_MODELS
-"""
+"""`foretoken chat` through a pipe, as a script uses it, and `generate --chat`."""
 import json
 import os
 import pathlib
 import re
-import struct
-import subprocess
 import sys
-import tempfile
 import unittest
 
-PROGRAM, WRITER, MODELS = (os.path.abspath(path) for path in sys.argv[1:4])
-SECONDS = 900  # a wait that only ends a hang: a machine may be busy
-FOLDER = tempfile.TemporaryDirectory()
-TARGET, DRAFT, TEMPLATED, UNKNOWN = (str(pathlib.Path(FOLDER.name) / name)
-                                     for name in ("target.gguf", "draft.gguf", "templated.gguf", "unknown.gguf"))
+import cli_testing
+from cli_testing import DRAFT, FOLDER, TARGET, Transcript, path_of
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
+from gguf_file import with_key  # noqa: E402
+
+MODELS = os.path.abspath(sys.argv[3])
+TEMPLATED, UNKNOWN = path_of("templated.gguf"), path_of("unknown.gguf")
 CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}"
           "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 # What the bundled tales are asked with in some tests: another form than that of the model file.
@@ -28,55 +25,12 @@ RATE = r" +[\d.]+ tokens/s"
 LENGTH = r"(?:\d+ tokens?|cut at \d+)"
 
 
-def gguf_string(text):
-    data = text.encode()
-    return struct.pack("<Q", len(data)) + data
-
-
-def with_template(path, template, out, key="tokenizer.chat_template"):
-    """A copy of a GGUF file with one more key."""
-    data = pathlib.Path(path).read_bytes()
-    at = 24
-    sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-
-    def string(at):
-        return at + 8 + struct.unpack_from("<Q", data, at)[0]
-
-    def value(kind, at):
-        if kind == 8:
-            return string(at)
-        if kind != 9:
-            return at + sizes[kind]
-        kind, count = struct.unpack_from("<IQ", data, at)
-        at += 12
-        for _ in range(count):
-            at = value(kind, at)
-        return at
-
-    n_tensors, n_keys = struct.unpack_from("<QQ", data, 8)
-    for _ in range(n_keys):
-        at = string(at)
-        at = value(struct.unpack_from("<I", data, at)[0], at + 4)
-    keys_end = at
-    for _ in range(n_tensors):
-        at = string(at)
-        at += 4 + 8 * struct.unpack_from("<I", data, at)[0] + 4 + 8
-    weights = data[at + -at % 32:]
-    head = (data[:16] + struct.pack("<Q", n_keys + 1) + data[24:keys_end] + gguf_string(key) + struct.pack("<I", 8) +
-            gguf_string(template) + data[keys_end:at])
-    pathlib.Path(out).write_bytes(head + b"\0" * (-len(head) % 32) + weights)
-
-
 def run(*arguments, lines=()):
-    env = {key: value for key, value in os.environ.items() if not key.startswith("FORETOKEN_")}
-    env.update(FORETOKEN_MODELS=MODELS, XDG_STATE_HOME=FOLDER.name + "/state")
-    return subprocess.run([PROGRAM, *arguments], input="".join(line + "\n" for line in lines).encode(), capture_output=True,
-                          timeout=SECONDS, check=False, env=env)
+    return cli_testing.run(*arguments, stdin="".join(line + "\n" for line in lines).encode(),
+                           environment={"FORETOKEN_MODELS": MODELS, "XDG_STATE_HOME": FOLDER.name + "/state"})
 
 
-class Chat(unittest.TestCase):
-    maxDiff = None
-
+class Chat(Transcript):
     def says(self, *lines, flags=("-m", TARGET, "-md", DRAFT)):
         result = run("chat", "-s", "1", *flags, lines=lines)
         self.assertEqual(result.returncode, 0, result.stderr.decode())
@@ -260,11 +214,15 @@ class Conversations(Chat):
         self.assertIn("chatml", result.stderr.decode())
 
 
-class GenerateChat(unittest.TestCase):
+class GenerateChat(Transcript):
     def ids(self, *flags):
-        result = run("generate", "-m", TEMPLATED, "-n", "1", "--json", *flags)
-        self.assertEqual(result.returncode, 0, result.stderr.decode())
-        return json.loads(result.stdout)["prompt_token_ids"]
+        return json.loads(self.done("generate", "-m", TEMPLATED, "-n", "1", "--json", *flags).stdout)["prompt_token_ids"]
+
+    def refused(self, words, *flags, codes=(1, 2)):
+        """One line with these words, and a way out."""
+        result = run("generate", *flags)
+        self.assertIn(result.returncode, codes, flags)
+        self.assertRegex(result.stderr.decode(), rf"\Aforetoken: {words}[^\n]*; [^\n]+\n\Z")
 
     def test_the_prompt_becomes_a_message(self):
         written = "<|im_start|>user\nabc<|im_end|>\n<|im_start|>assistant\n"  # the tiny vocabulary has none of the marks
@@ -275,8 +233,8 @@ class GenerateChat(unittest.TestCase):
         self.assertEqual(self.ids("--chat", *zephyr, "-p", "abc"), self.ids("-p", "<|user|>\nabc</s>\n<|assistant|>\n", "--special"))
 
     def test_a_named_template_of_the_file_is_used(self):
-        out = FOLDER.name + "/named.gguf"
-        with_template(TARGET, "tools {{ messages[0].content }}", out, key="tokenizer.chat_template.tool_use")
+        out = path_of("named.gguf")
+        with_key(TARGET, out, "tokenizer.chat_template.tool_use", "tools {{ messages[0].content }}")
         result = run("generate", "-m", out, "-n", "1", "--json", "--chat", "--chat-template", "tool_use", "-p", "abc")
         self.assertEqual(json.loads(result.stdout)["prompt_token_ids"], self.ids("-p", "tools abc"))
 
@@ -287,17 +245,13 @@ class GenerateChat(unittest.TestCase):
         self.assertEqual(self.ids(*template), self.ids("-p", "abc /plain"))
         self.assertEqual(self.ids(*template, "--chat-template-kwargs", '{"thinking": true}'), self.ids("-p", "abc"))
         for text in ("[1]", "{thinking"):
-            result = run("generate", "-m", TARGET, *template, "--chat-template-kwargs", text)
-            self.assertIn(result.returncode, (1, 2))
-            self.assertRegex(result.stderr.decode(), r"\Aforetoken: [^\n]*chat_template_kwargs[^\n]*; [^\n]+\n\Z")
+            self.refused(r"[^\n]*chat_template_kwargs", "-m", TARGET, *template, "--chat-template-kwargs", text)
 
     def test_a_template_file_that_cannot_be_used_is_an_error(self):
         for text, words in (("", "empty"), ("\n{% if %}", "line 2")):
             path = pathlib.Path(FOLDER.name, "bad.jinja")
             path.write_text(text)
-            result = run("generate", "-m", TARGET, "--chat", "--chat-template-file", str(path), "-p", "a")
-            self.assertIn(result.returncode, (1, 2))
-            self.assertRegex(result.stderr.decode(), rf"\Aforetoken: [^\n]*{words}[^\n]*; [^\n]+\n\Z")
+            self.refused(rf"[^\n]*{words}", "-m", TARGET, "--chat", "--chat-template-file", str(path), "-p", "a")
         result = run("generate", "-m", TARGET, "--chat", "--chat-template-file", "absent.jinja", "-p", "a")
         self.assertIn("absent.jinja", result.stderr.decode())
 
@@ -307,11 +261,8 @@ class GenerateChat(unittest.TestCase):
 
     def test_flags_that_do_not_go_together(self):
         for flags in (("--system", "x", "-p", "a"), ("--chat-template", "chatml", "-p", "a"), (*Conversations.FLAGS, "-p", "a"), ("--chat-template-kwargs", "{}", "-p", "a"),
-                      ("--chat", "--prompt-tokens", "1,2"),
-                      ("--chat", "--special", "-p", "a")):
-            result = run("generate", "-m", TEMPLATED, *flags)
-            self.assertEqual(result.returncode, 2, flags)
-            self.assertRegex(result.stderr.decode(), r"\Aforetoken: --[^\n]+; [^\n]+\n\Z")
+                      ("--chat", "--prompt-tokens", "1,2"), ("--chat", "--special", "-p", "a")):
+            self.refused(r"--[^\n]", "-m", TEMPLATED, *flags, codes=(2,))
 
 
 class Sampling(Chat):
@@ -342,8 +293,8 @@ class Verb(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    subprocess.run([WRITER, FOLDER.name], check=True)
-    with_template(TARGET, CHATML, TEMPLATED)
-    with_template(TARGET, "{{ my own }}", UNKNOWN)
+    cli_testing.write_models()
+    for out, template in ((TEMPLATED, CHATML), (UNKNOWN, "{{ my own }}")):
+        with_key(TARGET, out, "tokenizer.chat_template", template)
     pathlib.Path(FOLDER.name, "zephyr.jinja").write_text(ZEPHYR)
     unittest.main(argv=sys.argv[:1])

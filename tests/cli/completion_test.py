@@ -14,8 +14,9 @@ import sys
 import tempfile
 import unittest
 
+from screen import SECONDS, Screen
+
 PROGRAM = os.path.abspath(sys.argv[1])
-SECONDS = 900  # a wait that only ends a hang: a machine may be busy
 VERBS = re.findall(r"(?m)^  ([a-z-]+)  +[a-z]", subprocess.run([PROGRAM], capture_output=True, check=True, timeout=SECONDS).stdout.decode())
 
 
@@ -89,23 +90,9 @@ class Bash(Script):
     def test_a_real_tab(self):
         if shutil.which("tmux") is None:
             self.skipTest("no tmux")
-        socket = str(self.folder / "tmux")
-
-        def tmux(*arguments):
-            return subprocess.run(["tmux", "-f", "/dev/null", "-S", socket, *arguments], capture_output=True, check=True,
-                                  timeout=SECONDS).stdout.decode()
-        tmux("new-session", "-d", "-x", "100", "-y", "20", f"cd {shlex.quote(str(self.files))}; PS1='$ ' bash --norc")
-        try:
-            tmux("send-keys", f"source {self.script}; clear", "Enter", "foretoken gene", "Tab", "--spec-ty", "Tab", "suf", "Tab", "-m story", "Tab")
-            shown = ""
-            for _ in range(600):
-                shown = tmux("capture-pane", "-p")
-                if "story.txt" in shown:
-                    break
-                subprocess.run(["sleep", "0.1"], check=True)
-            self.assertIn("$ foretoken generate --spec-type suffix -m story.txt", shown)
-        finally:
-            subprocess.run(["tmux", "-S", socket, "kill-server"], check=False, capture_output=True)
+        with Screen(f"cd {shlex.quote(str(self.files))}; PS1='$ ' bash --norc", rows=20) as screen:
+            screen.type(f"source {self.script}; clear", "Enter", "foretoken gene", "Tab", "--spec-ty", "Tab", "suf", "Tab", "-m story", "Tab")
+            self.assertIn("$ foretoken generate --spec-type suffix -m story.txt", screen.wait("story.txt"))
 
 
 class Zsh(Script):
@@ -122,33 +109,15 @@ class Zsh(Script):
     def test_a_real_tab(self):
         if shutil.which("tmux") is None:
             self.skipTest("no tmux")
-        socket = str(self.folder / "tmux")
-
-        def tmux(*arguments):
-            return subprocess.run(["tmux", "-f", "/dev/null", "-S", socket, *arguments], capture_output=True, check=True,
-                                  timeout=SECONDS).stdout.decode()
-        tmux("new-session", "-d", "-x", "120", "-y", "40", f"cd {shlex.quote(str(self.files))}; PS1='$ ' zsh -f")
-        try:
-            tmux("send-keys", f"PS1='$ '; autoload -U compinit; compinit -D -u; source {self.script}; clear", "Enter")
-            tmux("send-keys", "foretoken gene", "Tab", "--spec-ty", "Tab", "suf", "Tab", "-m story", "Tab")
-            shown = ""
-            for _ in range(600):
-                shown = tmux("capture-pane", "-p")
-                if "story.txt" in shown:
-                    break
-                subprocess.run(["sleep", "0.1"], check=True)
-            self.assertRegex(shown, r"foretoken generate --spec-type[= ]suffix -m story.txt")
+        with Screen(f"cd {shlex.quote(str(self.files))}; PS1='$ ' zsh -f", 120, 40) as screen:
+            screen.type(f"PS1='$ '; autoload -U compinit; compinit -D -u; source {self.script}; clear", "Enter")
+            screen.type("foretoken gene", "Tab", "--spec-ty", "Tab", "suf", "Tab", "-m story", "Tab")
+            self.assertRegex(screen.wait("story.txt"), r"foretoken generate --spec-type[= ]suffix -m story.txt")
             for verb in VERBS:  # a wrong specification is an error of _arguments
-                tmux("send-keys", "C-u", f"clear; foretoken {verb} -", "Tab")
-            tmux("send-keys", "C-u", "echo the end", "Enter")
-            for _ in range(600):
-                shown = tmux("capture-pane", "-p")
-                if re.search(r"(?m)^the end", shown):
-                    break
-                subprocess.run(["sleep", "0.1"], check=True)
-            self.assertNotRegex(tmux("capture-pane", "-p", "-S", "-2000"), "invalid|_arguments:|comparguments|parse error")
-        finally:
-            subprocess.run(["tmux", "-S", socket, "kill-server"], check=False, capture_output=True)
+                screen.type("C-u", f"clear; foretoken {verb} -", "Tab")
+            screen.type("C-u", "echo the end", "Enter")
+            screen.wait(r"(?m)^the end")
+            self.assertNotRegex(screen.text("-S", "-2000"), "invalid|_arguments:|comparguments|parse error")
 
 
 class Fish(Script):

@@ -12,12 +12,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
+from screen import SECONDS, Screen
+
 PROGRAM = os.path.abspath(sys.argv[1])
-SECONDS = 900  # a wait that only ends a hang: a machine may be busy
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
 VERBS = re.findall(r"(?m)^  ([a-z-]+)  +[a-z]", subprocess.run([PROGRAM], capture_output=True, check=True, timeout=SECONDS).stdout.decode())
 
@@ -29,21 +28,9 @@ def piped(*arguments, columns=None):
 
 def on_terminal(columns, *arguments, environment="-u COLUMNS"):
     """The lines of a terminal of this width, all that ran past the top included."""
-    with tempfile.TemporaryDirectory() as folder:
-        socket = str(pathlib.Path(folder) / "tmux")
-        command = f"env {environment} {shlex.join([PROGRAM, *arguments])}; echo the end; sleep 1000"
-        tmux = ["tmux", "-f", "/dev/null", "-S", socket]
-        subprocess.run([*tmux, "new-session", "-d", "-x", str(columns), "-y", "50", command], check=True, env=ENVIRONMENT)
-        try:
-            end = time.monotonic() + SECONDS
-            while time.monotonic() < end:
-                text = subprocess.run([*tmux, "capture-pane", "-p", "-S", "-2000"], capture_output=True, check=True).stdout.decode()
-                if end_line := re.search(r"(?m)^the end$", text):
-                    return [line.rstrip() for line in text[:end_line.start()].splitlines()]
-                time.sleep(0.05)
-        finally:
-            subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)
-    raise AssertionError(f"{arguments} did not end within {SECONDS} s:\n{text}")
+    with Screen(f"env {environment} {shlex.join([PROGRAM, *arguments])}; echo the end; sleep 1000", columns, 50, ENVIRONMENT) as screen:
+        text = screen.wait(r"(?m)^the end$", flags=("-S", "-2000"))
+    return [line.rstrip() for line in re.split(r"(?m)^the end$", text)[0].splitlines()]
 
 
 class Widths(unittest.TestCase):

@@ -1,38 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`foretoken certify`, `check-pair` and `tune` as their users meet them, on tiny models.
-
-usage: pair_test.py FORETOKEN WRITE_TINY_MODEL
-"""
+"""`foretoken certify`, `check-pair` and `tune` as their users meet them, on tiny models."""
 import json
 import pathlib
 import subprocess
-import sys
 import unittest
 
-import transcript_test as base
-from transcript_test import BUNDLED, DRAFT, FOLDER, OTHER, SECONDS, TARGET, WRITER
+from cli_testing import BUNDLED, DRAFT, OTHER, TARGET, WITH_BUNDLED, Transcript, main, path_of, run
 
 PAIR = ("-m", TARGET, "-md", DRAFT, "-c", "128", "-t", "1")
 QUICK = ("-n", "12", "--max-prompts", "2", "-s", "7")
-HEADS = {"FORETOKEN_MODELS": str(BUNDLED)}
-
-
-def path_of(name):
-    return str(pathlib.Path(FOLDER.name) / name)
 
 
 def prompts_file(*prompts):
-    path = pathlib.Path(FOLDER.name) / "pair_prompts.jsonl"
-    path.write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts))
-    return str(path)
+    path = path_of("pair_prompts.jsonl")
+    pathlib.Path(path).write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts))
+    return path
 
 
-class Certify(base.Transcript):
+class Certify(Transcript):
     def certify(self, code, *flags, **keywords):
-        result = base.run("certify", *PAIR, *QUICK, "--json", *flags, **keywords)
-        self.assertEqual(result.returncode, code, result.stderr.decode(errors="replace"))
-        self.assertEqual(result.stderr, b"")
+        result = run("certify", *PAIR, *QUICK, "--json", *flags, **keywords)
+        self.assertEqual((result.returncode, result.stderr), (code, b""))
         return json.loads(result.stdout)
 
     def test_a_pair_is_exact_for_every_k_and_batch(self):
@@ -51,7 +40,7 @@ class Certify(base.Transcript):
     def test_every_drafter_is_exact(self):
         for method in ("standalone", "eagle", "mtp", "self", "ngram"):
             answer = self.json("certify", *QUICK, "-t", "1", "--ks", "2", "--json", "--spec-type", method, "--prompts",
-                               prompts_file("a b a b a b a b", "once once once once"), environment=HEADS)
+                               prompts_file("a b a b a b a b", "once once once once"), environment=WITH_BUNDLED)
             self.assertEqual((answer["method"], answer["certificate"]), (method, "exact"))
             self.assertEqual(list(answer["drafters"]), [method])
             for count in ("drafted", "accepted"):
@@ -85,7 +74,7 @@ class Certify(base.Transcript):
         text = self.done("certify", *PAIR, *QUICK, "--ks", "1,2").stdout.decode()
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
         self.assertRegex(text, r"(?m)^EXACT: every text of temperature 0 ")
-        result = base.run("certify", *PAIR, *QUICK, "--ks", "2", "--synthetic-acceptance-rate", "0.9")
+        result = run("certify", *PAIR, *QUICK, "--ks", "2", "--synthetic-acceptance-rate", "0.9")
         text = result.stdout.decode()
         self.assertEqual(result.returncode, 1)
         self.assertRegex(text.splitlines()[-1], r"\ADIFFERENT: ")
@@ -108,16 +97,16 @@ class Certify(base.Transcript):
             for part in answer["not_proved"]:
                 self.assertRegex(part, f"'{strategy}', which verifies texts of temperature 0.8 here: .*; add --stochastic")
         for strategy in ("residual", "typical-acceptance"):  # asked for, and replaced by greedy
-            result = base.run("certify", *PAIR, *QUICK, *flags, "--temp", "0", "--verify", strategy)
+            result = run("certify", *PAIR, *QUICK, *flags, "--temp", "0", "--verify", strategy)
             lines = result.stdout.decode().splitlines()
             self.assertEqual((result.returncode, lines[-2]), (0, "EXACT: " + greedy))
             self.assertEqual(lines[-1], f"not tested: '{strategy}' itself: at temperature 0 every strategy is greedy; raise --temp")
-        text = base.run("certify", *PAIR, *QUICK, *flags, "--verify", "residual").stdout.decode()
+        text = run("certify", *PAIR, *QUICK, *flags, "--verify", "residual").stdout.decode()
         self.assertNotIn("EXACT", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
     def test_flags_that_only_the_stochastic_test_reads_are_named(self):
-        result = base.run("certify", *PAIR, *QUICK, "--ks", "2", "--batch", "1", "--gamma", "3", "--draft-temp", "0.5", "--samples", "500")
+        result = run("certify", *PAIR, *QUICK, "--ks", "2", "--batch", "1", "--gamma", "3", "--draft-temp", "0.5", "--samples", "500")
         self.assertRegex(result.stderr.decode(), r"the sampling of drafts \(only --stochastic reads it\), --num-speculative-tokens "
                                                  r"\(--ks decides\), --samples \(only --stochastic reads it\); leave them out\n\Z")
 
@@ -128,9 +117,9 @@ class Certify(base.Transcript):
 DISTRIBUTION = ("--stochastic", "--ks", "2", "--batch", "1", "-n", "4", "--max-prompts", "1", "--temp", "0.7")
 
 
-class Distribution(base.Transcript):
+class Distribution(Transcript):
     def distribution(self, code, *flags, top_k=6):
-        result = base.run("certify", *PAIR, "-s", "11", *DISTRIBUTION, "--top-k", str(top_k), "--json", *flags)
+        result = run("certify", *PAIR, "-s", "11", *DISTRIBUTION, "--top-k", str(top_k), "--json", *flags)
         self.assertEqual(result.returncode, code, result.stdout.decode() + result.stderr.decode(errors="replace"))
         return json.loads(result.stdout)
 
@@ -156,14 +145,14 @@ class Distribution(base.Transcript):
         self.assertEqual(answer["law"]["samples"], 400)
 
     def test_a_lossy_rule_is_not_certified_by_greedy_texts(self):
-        result = base.run("certify", *PAIR, *QUICK, "--ks", "2", "--verify", "typical-acceptance", "--json")
+        result = run("certify", *PAIR, *QUICK, "--ks", "2", "--verify", "typical-acceptance", "--json")
         self.assertEqual((result.returncode, json.loads(result.stdout)["certificate"]), (1, "untested"))
 
     def test_temperature_0_has_no_distribution(self):
         self.fails(2, ("--stochastic",), "certify", *PAIR, "--stochastic", "--temp", "0")
 
 
-class CheckPair(base.Transcript):
+class CheckPair(Transcript):
     def test_a_pair_that_fits(self):
         answer = self.json("check-pair", *PAIR, *QUICK, "--gamma", "3", "--json")
         self.assertIs(answer["usable"], True)
@@ -224,7 +213,7 @@ class CheckPair(base.Transcript):
             self.assertGreater(loss[share], 0)
             self.assertLess(loss[share], 1)
         self.assertGreaterEqual(loss["draft_tokens_per_token"], 1)
-        text = base.run("check-pair", *pair, *QUICK, "-q").stdout.decode()
+        text = run("check-pair", *pair, *QUICK, "-q").stdout.decode()
         self.assertIn("320 and 280 of two vocabularies", text)
         self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)
         certified = self.json("certify", *pair, *QUICK, "--ks", "1,3", "-q", "--json")
@@ -237,13 +226,13 @@ class CheckPair(base.Transcript):
         self.assertGreater(answer["measured"]["accepted"], 0)
         self.assertEqual(answer["vocabulary"], {"model": 320, "draft_model": 330, "shared": 318, "differing": 2, "first":
                                                 ["0: '<unk>' / '<|pad|>'", "300: 'ed' / '<|tool|>'"]})
-        text = base.run("check-pair", *padded, *QUICK, "-q").stdout.decode()
+        text = run("check-pair", *padded, *QUICK, "-q").stdout.decode()
         self.assertIn("318 (99.38 % of the model's) are shared, the others are never drafted", text)
         certified = self.json("certify", *padded, *QUICK, "--ks", "1,3", "-q", "--json")
         self.assertEqual(certified["certificate"], "exact")
 
     def test_a_head_and_its_model(self):
-        answer = self.json("check-pair", *QUICK, "-t", "1", "--spec-type", "mtp", "--json", environment=HEADS)
+        answer = self.json("check-pair", *QUICK, "-t", "1", "--spec-type", "mtp", "--json", environment=WITH_BUNDLED)
         self.assertEqual((answer["draft_model"]["drafts_as"], answer["measured"]["method"]), ("mtp", "mtp"))
 
     def test_drafts_are_found_as_generate_finds_them(self):
@@ -283,7 +272,7 @@ RANDOM_MODELS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "peer" 
 
 
 @unittest.skipUnless(RANDOM_MODELS.exists(), "no make-random-gguf beside the repository")
-class RandomPairs(base.Transcript):
+class RandomPairs(Transcript):
     """Random weights of another shape, with vocabularies of other sizes: drafts are mostly wrong, texts hold any token."""
 
     def model(self, name, vocabulary, dim):
@@ -305,7 +294,7 @@ class RandomPairs(base.Transcript):
             self.assertEqual(distribution["certificate"], "exact")
 
 
-class Tune(base.Transcript):
+class Tune(Transcript):
     def test_a_profile_is_written_and_read(self):
         profile = path_of("tuned.json")
         answer = self.json("tune", *PAIR, *QUICK, "--gamma", "3", "--repeats", "1", "-o", profile, "--json")
@@ -329,7 +318,7 @@ class Tune(base.Transcript):
 
     def test_the_bundled_drafters_are_tried(self):
         answer = self.json("tune", *QUICK, "-t", "1", "--gamma", "2", "--repeats", "1", "-o", path_of("bundled.json"),
-                           "--json", environment=HEADS)
+                           "--json", environment=WITH_BUNDLED)
         self.assertEqual([drafter["method"] for drafter in answer["drafters"]],
                          ["standalone", "eagle", "mtp", "ngram", "suffix"])
 
@@ -360,5 +349,4 @@ class Tune(base.Transcript):
 
 
 if __name__ == "__main__":
-    subprocess.run([WRITER, FOLDER.name], check=True, timeout=SECONDS)
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    main()

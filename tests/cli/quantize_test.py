@@ -1,23 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`foretoken quantize` as its users meet it.
-
-usage: quantize_test.py FORETOKEN WRITE_TINY_MODEL
-"""
+"""`foretoken quantize` as its users meet it."""
 import json
 import os
 import pathlib
-import pty
 import resource
-import subprocess
-import sys
-import tempfile
-import unittest
 
-PROGRAM, WRITER = (os.path.abspath(path) for path in sys.argv[1:3])
-SECONDS = 900  # a wait that only ends a hang: a machine may be busy
-MODELS = tempfile.TemporaryDirectory()
-SOURCE = os.path.join(MODELS.name, "target.gguf")
+from cli_testing import TARGET as SOURCE
+from cli_testing import Transcript, main, run_in_terminal
+
 # Rows of the tiny model are 64 and 96 values: no super-blocks of 256.
 TYPES = {"F32": "F32", "F16": "F16", "BF16": "BF16", "Q8_0": "Q8_0", "Q4_0": "Q4_0", "Q4_1": "Q4_1", "Q5_0": "Q5_0",
          "Q5_1": "Q5_1", "Q6_K": "Q8_0", "Q4_K": "Q5_0", "Q4_K_M": "Q5_0", "Q4_K_S": "Q5_0", "Q5_K": "Q5_1", "Q5_K_M": "Q5_1",
@@ -25,54 +16,43 @@ TYPES = {"F32": "F32", "F16": "F16", "BF16": "BF16", "Q8_0": "Q8_0", "Q4_0": "Q4
          "MXFP4_MOE": "Q8_0"}
 
 
-class Quantize(unittest.TestCase):
+class Quantize(Transcript):
+    WAY_OUT = r"; [^\n]+"
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = self.new_folder()
         self.out = os.path.join(self.folder, "out.gguf")
 
-    def run_it(self, *arguments, verb="quantize", **keywords):
-        return subprocess.run([PROGRAM, verb, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
-                              check=False, **keywords)
-
-    def done(self, *arguments, **keywords):
-        result = self.run_it(*arguments, **keywords)
-        self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
-        return result.stdout
+    def quantize(self, *arguments):
+        return self.quiet("quantize", *arguments)
 
     def fails(self, code, words, *arguments, **keywords):
-        """One line on standard error with these words, this exit code, and no file that was not there."""
+        """And no file that was not there."""
         before = sorted(os.listdir(self.folder))
-        result = self.run_it(*arguments, **keywords)
-        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
-        self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+: [^\n]+; [^\n]+\n\Z")
-        for word in words:
-            self.assertIn(word, result.stderr)
+        super().fails(code, words, "quantize", *arguments, **keywords)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
 
     def types(self, path):
-        tensors = json.loads(self.done(path, "--json", "--tensors", verb="inspect"))["tensors"]
-        return {tensor["name"]: tensor["type"] for tensor in tensors}
+        return {tensor["name"]: tensor["type"] for tensor in self.json("inspect", path, "--json", "--tensors")["tensors"]}
 
     def test_every_type_is_written_and_runs(self):
         for name, matrices in TYPES.items():
-            line = self.done(SOURCE, self.out, name)
+            line = self.quantize(SOURCE, self.out, name)
             self.assertRegex(line, r"\A[^\n]+out\.gguf: \w+, [\d.]+ MiB to [\d.]+ MiB, [\d.]+ bits per weight, RMSE \S+, [\d.]+ s[^\n]*\n\Z")
             self.assertEqual("simpler type" in line, matrices[0] in "QI" and name not in ("Q8_0", "MXFP4_MOE"), name)  # at least the head
             types = self.types(self.out)
             self.assertEqual(types["blk.0.attn_q.weight"], matrices, name)
             self.assertEqual(types["blk.0.attn_norm.weight"], "F32", name)
-            text = self.done("-m", self.out, "-p", "once", "-n", "3", "--temp", "0", "--json", "--ignore-eos", verb="generate")
-            self.assertEqual(len(json.loads(text)["token_ids"]), 3, name)
+            answer = self.json("generate", "-m", self.out, "-p", "once", "-n", "3", "--temp", "0", "--json", "--ignore-eos")
+            self.assertEqual(len(answer["token_ids"]), 3, name)
 
     def test_json_tells_what_the_file_holds(self):
-        report = json.loads(self.done(SOURCE, self.out, "Q4_K_M", "--json", "-t", "1"))
+        report = json.loads(self.quantize(SOURCE, self.out, "Q4_K_M", "--json", "-t", "1"))
         self.assertEqual(report["type"], "Q4_K_M")
         self.assertEqual((report["input"], report["output"], report["threads"]), (SOURCE, self.out, 1))
         self.assertEqual(report["input_bytes"], os.path.getsize(SOURCE))
         self.assertEqual(report["output_bytes"], os.path.getsize(self.out))
-        inspected = json.loads(self.done(self.out, "--json", verb="inspect"))
+        inspected = self.json("inspect", self.out, "--json")
         self.assertEqual(report["parameters"], inspected["parameters"])
         self.assertEqual({t["type"]: (t["tensors"], t["bytes"]) for t in report["tensor_types"]},
                          {t["type"]: (t["tensors"], t["bytes"]) for t in inspected["tensor_types"]})
@@ -82,31 +62,31 @@ class Quantize(unittest.TestCase):
                                8 * sum(t["bytes"] for t in report["tensor_types"]) / report["parameters"])
 
     def test_flags_choose_types_of_single_tensors(self):
-        self.done(SOURCE, self.out, "Q4_0", "--output-tensor-type", "Q8_0", "--token-embedding-type", "f16", "-q")
+        self.quantize(SOURCE, self.out, "Q4_0", "--output-tensor-type", "Q8_0", "--token-embedding-type", "f16", "-q")
         types = self.types(self.out)
         self.assertEqual((types["output.weight"], types["token_embd.weight"], types["blk.0.ffn_up.weight"]), ("Q8_0", "F16", "Q4_0"))
 
     def test_a_fourth_argument_is_the_number_of_threads_and_changes_nothing(self):
-        self.done(SOURCE, self.out, "Q5_1", "3")
+        self.quantize(SOURCE, self.out, "Q5_1", "3")
         other = os.path.join(self.folder, "other.gguf")
-        self.done(SOURCE, other, "Q5_1", "-t", "1")
+        self.quantize(SOURCE, other, "Q5_1", "-t", "1")
         self.assertEqual(pathlib.Path(self.out).read_bytes(), pathlib.Path(other).read_bytes())
 
     def test_quiet_says_nothing(self):
-        self.assertEqual(self.done(SOURCE, self.out, "Q8_0", "-q"), "")
+        self.assertEqual(self.quantize(SOURCE, self.out, "Q8_0", "-q"), "")
         self.assertTrue(os.path.exists(self.out))
 
     def test_an_existing_output_is_replaced(self):
         pathlib.Path(self.out).write_text("something else")
-        self.done(SOURCE, self.out, "Q8_0")
+        self.quantize(SOURCE, self.out, "Q8_0")
         self.assertEqual(self.types(self.out)["output.weight"], "Q8_0")
         self.assertEqual(os.listdir(self.folder), ["out.gguf"])
 
     def test_quantised_files_need_a_flag(self):
         first, second = os.path.join(self.folder, "first.gguf"), os.path.join(self.folder, "second.gguf")
-        self.done(SOURCE, first, "Q8_0")
+        self.quantize(SOURCE, first, "Q8_0")
         self.fails(2, ("first.gguf", "token_embd.weight", "Q8_0", "--allow-requantize"), first, second, "Q4_0")
-        self.done(first, second, "Q4_0", "--allow-requantize")
+        self.quantize(first, second, "Q4_0", "--allow-requantize")
         self.assertEqual(self.types(second)["blk.0.attn_q.weight"], "Q4_0")
 
     def test_bad_usage(self):
@@ -136,27 +116,12 @@ class Quantize(unittest.TestCase):
         self.assertEqual(pathlib.Path(self.out).read_text(), "before")
 
     def test_progress_shows_on_a_terminal_only(self):
-        try:
-            child, terminal = pty.fork()
-        except OSError as error:  # a container without /dev/pts
-            self.skipTest(f"no pseudo-terminal to be had: {error}")
-        if child == 0:
-            os.execve(PROGRAM, [PROGRAM, "quantize", SOURCE, self.out, "Q4_0"], {**os.environ, "TERM": "xterm"})
-        shown = b""
-        while True:
-            try:
-                block = os.read(terminal, 1 << 16)
-            except OSError:  # the terminal's other end is closed
-                break
-            if not block:
-                break
-            shown += block
-        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
-        self.assertRegex(shown.decode(), r"quantising +\d+ %  blk\.0\.attn_q\.weight")
-        self.assertRegex(shown.decode(), r"\x1b\[K[^\r]*out\.gguf: Q4_0, ")
+        shown, code = run_in_terminal("quantize", SOURCE, self.out, "Q4_0", term="xterm")
+        self.assertEqual(code, 0)
+        self.assertRegex(shown, r"quantising +\d+ %  blk\.0\.attn_q\.weight")
+        self.assertRegex(shown, r"\x1b\[K[^\r]*out\.gguf: Q4_0, ")
         # The other tests find standard error empty: no progress in a pipe.
 
 
 if __name__ == "__main__":
-    subprocess.run([WRITER, MODELS.name], check=True)
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    main()

@@ -1,50 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`--record` and `foretoken replay` as their users meet them, on tiny models.
-
-usage: replay_test.py FORETOKEN WRITE_TINY_MODEL
-"""
+"""`--record` and `foretoken replay` as their users meet them, on tiny models."""
 import json
 import os
-import subprocess
-import sys
-import tempfile
-import unittest
 
-PROGRAM, WRITER = (os.path.abspath(path) for path in sys.argv[1:3])
-SECONDS = 900  # a wait that only ends a hang: a machine may be busy
-MODELS = tempfile.TemporaryDirectory()
-TARGET, DRAFT = (os.path.join(MODELS.name, name) for name in ("target.gguf", "draft.gguf"))
+from cli_testing import DRAFT, TARGET, Transcript, main, run
 
 
-class Replay(unittest.TestCase):
+class Replay(Transcript):
+    WAY_OUT = r"; [^\n]+"
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = self.new_folder()
         self.trace = os.path.join(self.folder, "run.jsonl")
 
-    def run_it(self, *arguments):
-        return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False)
-
-    def done(self, *arguments):
-        result = self.run_it(*arguments)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout
-
-    def fails(self, code, words, *arguments):
-        result = self.run_it(*arguments)
-        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
-        self.assertRegex(result.stderr, r"\Aforetoken: [^\n]+: [^\n]+; [^\n]+\n\Z")
-        self.assertIn(words, result.stderr)
-
     def generate(self, k, *flags):
-        return json.loads(self.done("generate", "-m", TARGET, "-md", DRAFT, "-p", "once upon", "-n", "60", "--temp", "0", "--ignore-eos",
-                                    "-t", "1", "--lookahead", "fixed", "--num-speculative-tokens", str(k), "--json", "-q", *flags))
+        return self.json("generate", "-m", TARGET, "-md", DRAFT, "-p", "once upon", "-n", "60", "--temp", "0", "--ignore-eos", "-t", "1",
+                         "--lookahead", "fixed", "--num-speculative-tokens", str(k), "--json", "-q", *flags)
 
     def test_a_record_replays_with_what_the_run_reported(self):
         reported = self.generate(3, "--record", self.trace)["speculation"]
-        replayed = json.loads(self.done("replay", self.trace, "--json"))
+        replayed = json.loads(self.done("replay", self.trace, "--json").stdout)
         by_k = {row["num_speculative_tokens"]: row for row in replayed["replayed"] if row["lookahead"] == "fixed"}
         self.assertEqual(sorted(by_k), list(range(9)))
         for key in ("rounds", "drafted", "accepted"):
@@ -60,10 +36,10 @@ class Replay(unittest.TestCase):
 
     def test_the_table_marks_what_was_recorded(self):
         self.generate(3, "--record", self.trace)
-        lines = self.done("replay", self.trace).splitlines()
+        lines = self.done("replay", self.trace).stdout.decode().splitlines()
         self.assertTrue(all(len(line) <= 100 for line in lines), lines)
         self.assertEqual([line.split("  ")[0] for line in lines if line.startswith("fixed K") and "*" in line], ["fixed K 3"])
-        one = self.done("replay", self.trace, "--num-speculative-tokens", "5", "--lookahead", "cost-model")
+        one = self.done("replay", self.trace, "--num-speculative-tokens", "5", "--lookahead", "cost-model").stdout.decode()
         self.assertIn("cost-model, at most 5", one)
         self.assertNotIn("fixed K 5", one)
 
@@ -87,12 +63,11 @@ class Replay(unittest.TestCase):
     def test_a_full_disk_is_an_error_after_the_text(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full")
-        result = self.run_it("generate", "-m", TARGET, "-p", "a", "-n", "4", "--ignore-eos", "-q", "--record", "/dev/full")
+        result = run("generate", "-m", TARGET, "-p", "a", "-n", "4", "--ignore-eos", "-q", "--record", "/dev/full")
         self.assertEqual(result.returncode, 1)
         self.assertGreater(len(result.stdout), 1)
-        self.assertRegex(result.stderr, r"\Aforetoken: /dev/full: cannot write: No space left[^\n]*; [^\n]+\n\Z")
+        self.assertRegex(result.stderr.decode(), r"\Aforetoken: /dev/full: cannot write: No space left[^\n]*; [^\n]+\n\Z")
 
 
 if __name__ == "__main__":
-    subprocess.run([WRITER, MODELS.name], check=True, timeout=SECONDS)
-    unittest.main(argv=sys.argv[:1])
+    main()

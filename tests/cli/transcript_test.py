@@ -1,86 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The program as its users meet it: help, errors, exit codes, texts and JSON.
-
-usage: transcript_test.py FORETOKEN WRITE_TINY_MODEL
-"""
+"""The program as its users meet it: help, errors, exit codes, texts and JSON."""
 import json
 import os
 import pathlib
-import pty
 import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-import unittest
 
-PROGRAM, WRITER = (os.path.abspath(path) for path in sys.argv[1:3])
-SECONDS = 900  # a wait that only ends a hang: a machine may be busy
-FOLDER = tempfile.TemporaryDirectory()
-TARGET, DRAFT, OTHER = (str(pathlib.Path(FOLDER.name) / name) for name in ("target.gguf", "draft.gguf", "other.gguf"))
-# Tiny models under the names of the bundled ones.
-BUNDLED = pathlib.Path(FOLDER.name) / "models"
+from cli_testing import BUNDLED, DRAFT, FOLDER, OTHER, PROGRAM, SECONDS, TARGET, WITH_BUNDLED, Transcript, main, run, run_in_terminal
+
 # Bytes of every kind: letters, accents, CJK, emoji, control bytes, and some that are not UTF-8.
 ODD_BYTES = "Once upon\n\ta time, café 日本 🙂 ".encode() + bytes([0xFF, 0xC3, 0x28, 0x80, 0x01, 0x7F])
-
-
-def run(*arguments, stdin=b"", environment=None):
-    env = {key: value for key, value in os.environ.items() if not key.startswith("FORETOKEN_")}
-    return subprocess.run([PROGRAM, *arguments], input=stdin, capture_output=True, timeout=SECONDS, check=False,
-                          env={**env, **(environment or {})})
-
-
-def run_in_terminal(*arguments, no_colour=False, term="xterm-256color", typed=b""):
-    """What a terminal shows, standard output and error together."""
-    env = {**os.environ, "TERM": term}
-    env.pop("NO_COLOR", None)
-    if no_colour:
-        env["NO_COLOR"] = "1"
-    try:
-        child, terminal = pty.fork()
-    except OSError as error:  # a container without /dev/pts
-        raise unittest.SkipTest("no pseudo-terminal to be had: %s" % error)
-    if child == 0:
-        os.execve(PROGRAM, [PROGRAM, *arguments], env)
-    shown = b""
-    os.write(terminal, typed)
-    while True:
-        try:
-            block = os.read(terminal, 1 << 16)
-        except OSError:  # the terminal's other end is closed
-            break
-        if not block:
-            break
-        shown += block
-    _, status = os.waitpid(child, 0)
-    return shown.decode(errors="replace"), os.waitstatus_to_exitcode(status)
-
-
-class Transcript(unittest.TestCase):
-    maxDiff = None
-
-    def done(self, *arguments, **keywords):
-        result = run(*arguments, **keywords)
-        self.assertEqual(result.returncode, 0, result.stderr.decode(errors="replace"))
-        return result
-
-    def fails(self, code, words, *arguments, **keywords):
-        """One line on standard error with these words, nothing on standard output, this exit code."""
-        result = run(*arguments, **keywords)
-        error = result.stderr.decode(errors="replace")
-        self.assertEqual(result.returncode, code, f"{arguments}: {error}")
-        self.assertEqual(result.stdout, b"", arguments)
-        self.assertRegex(error, r"\Aforetoken: [^\n]+: [^\n]+[;?][^\n]*\n\Z", f"{arguments}: one line, and a way out")
-        for word in words:
-            self.assertIn(word, error, arguments)
-
-    def json(self, *arguments, **keywords):
-        result = self.done(*arguments, **keywords)
-        self.assertEqual(result.stderr, b"")
-        return json.loads(result.stdout)
 
 
 class Help(Transcript):
@@ -186,10 +119,8 @@ class BadUsage(Transcript):
         self.generate(("ngram_min", "ngram_max"), "--ngram-min", "4")
         self.generate(("kv cache", "leave the cache on"), "--kv-cache", "off", "--record", "trace.jsonl")
         self.fails(2, ("FORETOKEN_GAMMA", "'x'"), "generate", "-m", TARGET, "-p", "a", environment={"FORETOKEN_GAMMA": "x"})
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "config.yaml"
-            path.write_text("speculative_config:\n  gama: 4\n")
-            self.generate((str(path), "line 2", "gamma?"), "--speculative-config", str(path))
+        path = self.file("config.yaml", "speculative_config:\n  gama: 4\n")
+        self.generate((path, "line 2", "gamma?"), "--speculative-config", path)
 
     def test_two_values_for_one_thing(self):
         self.bad(("second model",), "inspect", TARGET, "-m", DRAFT)
@@ -216,8 +147,7 @@ class BadUsage(Transcript):
 
 class Failures(Transcript):
     def test_files_that_are_no_models(self):
-        text = str(pathlib.Path(FOLDER.name) / "story.txt")
-        pathlib.Path(text).write_text("Once upon a time\n" * 100)
+        text = self.file("story.txt", "Once upon a time\n" * 100)
         half = str(pathlib.Path(FOLDER.name) / "half.gguf")
         pathlib.Path(half).write_bytes(pathlib.Path(TARGET).read_bytes()[:200_000])
         for path in ("/no/such.gguf", FOLDER.name, text, half):
@@ -278,10 +208,9 @@ class Generate(Transcript):
 
     def test_prompts_come_from_flags_files_standard_input_and_ids(self):
         flags = ("--json", "-n", "8", "--temp", "0")
-        path = pathlib.Path(FOLDER.name) / "prompt.txt"
-        path.write_text("Once upon\n")
+        path = self.file("prompt.txt", "Once upon\n")
         by_flag = self.json("generate", "-m", TARGET, "-p", "Once upon", *flags)
-        by_file = self.json("generate", "-m", TARGET, "-f", str(path), *flags)
+        by_file = self.json("generate", "-m", TARGET, "-f", path, *flags)
         by_pipe = self.json("generate", "-m", TARGET, "-f", "-", *flags, stdin=b"Once upon")
         ids = ",".join(map(str, by_flag["prompt_token_ids"]))
         by_ids = self.json("generate", "-m", TARGET, "--prompt-tokens", ids, *flags)
@@ -354,7 +283,7 @@ class BundledModels(Transcript):
     NAMES = {"standalone": "tales-1m-draft-q8_0.gguf", "eagle": "tales-9m-eagle-q8_0.gguf", "mtp": "tales-9m-mtp-q8_0.gguf"}
 
     def bundled(self, *flags):
-        answer = self.json(*self.FLAGS, *flags, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+        answer = self.json(*self.FLAGS, *flags, environment=WITH_BUNDLED)
         self.assertEqual(answer["model"]["path"], str(BUNDLED / "tales-9m-q8_0.gguf"))
         return answer
 
@@ -365,7 +294,7 @@ class BundledModels(Transcript):
         self.assertIn(f"{method} for the bundled model", " ".join(self.done("generate", "--help-all").stdout.decode().split()))
 
     def test_verbs_that_read_one_file_take_the_target(self):
-        where = {"FORETOKEN_MODELS": str(BUNDLED)}
+        where = WITH_BUNDLED
         target = str(BUNDLED / "tales-9m-q8_0.gguf")
         self.assertEqual(lasting(self.done("inspect", environment=where)), lasting(self.done("inspect", target)))
         self.assertEqual(self.done("tokenize", "-p", "Once", environment=where).stdout, self.done("tokenize", "-m", target, "-p", "Once").stdout)
@@ -399,17 +328,17 @@ class BundledModels(Transcript):
         plain = self.bundled("--spec-type", "none")
         both = ("-md", DRAFT, "-md", near, "--lookahead", "fixed")
         for flags in (both, (*both, "--spec-type", "standalone"), (*both, "--spec-type", name)):
-            done = self.done(*self.FLAGS, *flags, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+            done = self.done(*self.FLAGS, *flags, environment=WITH_BUNDLED)
             answer = json.loads(done.stdout)
             self.assertEqual([draft["name"] for draft in answer["draft_models"]], ["standalone:draft", name])
             self.assertGreater(min(draft[size] for draft in answer["draft_models"] for size in ("weight_bytes", "cache_bytes")), 0)
             self.assertEqual(answer["draft_model"]["path"], DRAFT)
             self.assertEqual(answer["token_ids"], plain["token_ids"])
             self.assertGreater(answer["speculation"]["drafted"], 0)
-        shown = self.done(*self.FLAGS[:-1], *both, environment={"FORETOKEN_MODELS": str(BUNDLED)}).stderr.decode()
+        shown = self.done(*self.FLAGS[:-1], *both, environment=WITH_BUNDLED).stderr.decode()
         self.assertIn("draft.gguf, tales-1m-draft-q8_0.gguf", shown)
-        self.fails(2, ("twice",), *self.FLAGS, "-md", DRAFT, "-md", DRAFT, environment={"FORETOKEN_MODELS": str(BUNDLED)})
-        self.fails(2, ("standalone:absent",), *self.FLAGS, *both, "--spec-type", "standalone:absent", environment={"FORETOKEN_MODELS": str(BUNDLED)})
+        self.fails(2, ("twice",), *self.FLAGS, "-md", DRAFT, "-md", DRAFT, environment=WITH_BUNDLED)
+        self.fails(2, ("standalone:absent",), *self.FLAGS, *both, "--spec-type", "standalone:absent", environment=WITH_BUNDLED)
 
     def test_the_build_finds_those_of_the_sources_and_each_drafter_fits(self):
         models = pathlib.Path(__file__).resolve().parents[2] / "models"
@@ -447,17 +376,16 @@ class BundledModels(Transcript):
         self.assertEqual(self.done(*flags, "--json", "-q").stderr, b"")
 
     def test_a_named_model_has_no_bundled_drafter(self):
-        answer = self.json(*self.FLAGS, "-m", TARGET, environment={"FORETOKEN_MODELS": str(BUNDLED)})
+        answer = self.json(*self.FLAGS, "-m", TARGET, environment=WITH_BUNDLED)
         self.assertEqual((answer["speculation"]["method"], answer["draft_model"]), ("ngram", None))
 
     def test_a_folder_without_them_is_named_with_the_way_out(self):
-        with tempfile.TemporaryDirectory() as empty:
-            where = {"FORETOKEN_MODELS": empty}
-            self.fails(1, ("FORETOKEN_MODELS", empty, "tales-9m-q8_0.gguf", "-m"), "generate", "-p", "a", environment=where)
-            shutil.copy(BUNDLED / "tales-9m-q8_0.gguf", empty)
-            self.fails(1, (empty, "tales-9m-eagle-q8_0.gguf", "-md"), "generate", "-p", "a", "--spec-type", "eagle",
-                       environment=where)
-            self.done("generate", "-p", "a", "-n", "3", "--spec-type", "ngram", environment=where)
+        empty = self.new_folder()
+        where = {"FORETOKEN_MODELS": empty}
+        self.fails(1, ("FORETOKEN_MODELS", empty, "tales-9m-q8_0.gguf", "-m"), "generate", "-p", "a", environment=where)
+        shutil.copy(BUNDLED / "tales-9m-q8_0.gguf", empty)
+        self.fails(1, (empty, "tales-9m-eagle-q8_0.gguf", "-md"), "generate", "-p", "a", "--spec-type", "eagle", environment=where)
+        self.done("generate", "-p", "a", "-n", "3", "--spec-type", "ngram", environment=where)
 
 
 class Speculation(Transcript):
@@ -493,11 +421,9 @@ class Speculation(Transcript):
 
     def test_settings_come_from_a_file_the_environment_and_flags_in_this_order(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "5", "--json")
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "config.json"
-            path.write_text(json.dumps({"other": {}, "mine": {"method": "ngram", "gamma": 1, "ngram_max": 4, "p_min": 0.25}}))
-            result = self.done(*flags, "--gamma", "3", "--speculative-config", str(path), "--config-section", "mine",
-                               environment={"FORETOKEN_GAMMA": "2", "FORETOKEN_NGRAM_MAX": "5"})
+        path = self.file("config.json", json.dumps({"other": {}, "mine": {"method": "ngram", "gamma": 1, "ngram_max": 4, "p_min": 0.25}}))
+        result = self.done(*flags, "--gamma", "3", "--speculative-config", path, "--config-section", "mine",
+                           environment={"FORETOKEN_GAMMA": "2", "FORETOKEN_NGRAM_MAX": "5"})
         answer = json.loads(result.stdout)["speculation"]
         self.assertEqual((answer["method"], answer["num_speculative_tokens"]), ("ngram", 3))
         config = answer["config"]
@@ -509,22 +435,17 @@ class Speculation(Transcript):
 
     def settings(self, text, *flags):
         """What generate says at the start, and its settings, with this file of them."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "settings.yaml"
-            path.write_text(text)
-            result = self.done("generate", "-m", TARGET, "-p", "Once", "-n", "2", "--json", "--speculative-config", str(path), *flags)
+        path = self.file("settings.yaml", text)
+        result = self.done("generate", "-m", TARGET, "-p", "Once", "-n", "2", "--json", "--speculative-config", path, *flags)
         return result.stderr.decode(), json.loads(result.stdout)["speculation"]["config"]
 
     def test_a_settings_file_without_sections(self):
         errors, config = self.settings("gamma: 3\nmethod: ngram\n")
         self.assertEqual((errors, config["num_speculative_tokens"], config["speculative_method"]), ("", 3, "ngram"))
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "settings.yaml"
-            for code, text, words in ((2, "gama: 3\n", ("line 1", "did you mean gamma?")),
-                                      (1, "gamma: 3\nserver: {port: 1}\n", ("choose one of server",)),
-                                      (1, "# empty\n", ("write 'speculative_config:' in a line of its own",))):
-                path.write_text(text)
-                self.fails(code, words, "generate", "-m", TARGET, "-p", "a", "--speculative-config", str(path))
+        for code, text, words in ((2, "gama: 3\n", ("line 1", "did you mean gamma?")),
+                                  (1, "gamma: 3\nserver: {port: 1}\n", "choose one of server"),
+                                  (1, "# empty\n", "write 'speculative_config:' in a line of its own")):
+            self.fails(code, words, "generate", "-m", TARGET, "-p", "a", "--speculative-config", self.file("settings.yaml", text))
 
     def test_a_settings_file_in_the_dialect_of_max(self):
         text = "speculative_config:\n  rejection_sampling_strategy: typical-acceptance\n"
@@ -569,12 +490,8 @@ class Speculation(Transcript):
     def test_a_prediction_is_drafted(self):
         flags = ("generate", "-m", TARGET, "-p", "Once", "-n", "20", "--temp", "0", "--ignore-eos", "--json", "--lookahead", "fixed")
         plain = self.json(*flags, "--spec-type", "none", "-q")
-        for given in ("--prediction", "--prediction-file"):
-            with tempfile.TemporaryDirectory() as folder:
-                path = pathlib.Path(folder) / "text"
-                path.write_text(plain["text"])
-                answer = self.json(*flags, "--spec-type", "prediction", given,
-                                   plain["text"] if given == "--prediction" else str(path))
+        for given in (("--prediction", plain["text"]), ("--prediction-file", self.file("text", plain["text"]))):
+            answer = self.json(*flags, "--spec-type", "prediction", *given)
             self.assertEqual(answer["token_ids"], plain["token_ids"])
             self.assertGreater(answer["speculation"]["drafted"], 0)
 
@@ -765,16 +682,16 @@ class Trace(Transcript):
         self.assertNotIn("\033[3", plain)
 
     def test_a_dumb_terminal_gets_no_escape_sequences(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for arguments, typed in (((*self.FLAGS, "--trace", "--compare"), b""), (("inspect", TARGET), b""), (("generate", "--help"), b""),
-                                     (("chat", "-m", TARGET, "--temp", "0", "-n", "5"), b"Once\n/target\nOnce\n/quit\n"),
-                                     (("quantize", TARGET, os.path.join(folder, "out.gguf"), "Q8_0"), b"")):
-                coloured, code = run_in_terminal(*arguments, typed=typed)
-                self.assertEqual(code, 0, coloured)
-                dumb, code = run_in_terminal(*arguments, term="dumb", typed=typed)
-                self.assertEqual(code, 0, dumb)
-                self.assertNotIn("\033", dumb, arguments)
-                self.assertNotEqual(dumb, "")
+        out = os.path.join(self.new_folder(), "out.gguf")
+        for arguments, typed in (((*self.FLAGS, "--trace", "--compare"), b""), (("inspect", TARGET), b""), (("generate", "--help"), b""),
+                                 (("chat", "-m", TARGET, "--temp", "0", "-n", "5"), b"Once\n/target\nOnce\n/quit\n"),
+                                 (("quantize", TARGET, out, "Q8_0"), b"")):
+            coloured, code = run_in_terminal(*arguments, typed=typed)
+            self.assertEqual(code, 0, coloured)
+            dumb, code = run_in_terminal(*arguments, term="dumb", typed=typed)
+            self.assertEqual(code, 0, dumb)
+            self.assertNotIn("\033", dumb, arguments)
+            self.assertNotEqual(dumb, "")
         self.assertIn("\033[K", run_in_terminal(*self.FLAGS, "--compare")[0], "elsewhere progress is shown")
 
 
@@ -941,10 +858,8 @@ class Tokenize(Transcript):
         self.assertEqual(self.done("tokenize", "-m", TARGET, "--detokenize", "1", "--special").stdout, b"<s>")
 
     def test_a_text_is_taken_byte_for_byte_from_anywhere(self):
-        path = pathlib.Path(FOLDER.name) / "text.txt"
-        path.write_bytes(b"Once\n")
         expected = self.ids("-p", "Once\n")
-        self.assertEqual(self.ids("-f", str(path)), expected)
+        self.assertEqual(self.ids("-f", self.file("text.txt", "Once\n")), expected)
         self.assertEqual(self.ids("-f", "-", stdin=b"Once\n"), expected)
         self.assertEqual(self.ids("-", stdin=b"Once\n"), expected)
 
@@ -956,5 +871,4 @@ class Tokenize(Transcript):
 
 
 if __name__ == "__main__":
-    subprocess.run([WRITER, FOLDER.name], check=True, timeout=SECONDS)
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    main()
