@@ -5,6 +5,7 @@ nonsense or write to the terminal. A suite that passes these by has found nothin
 
 usage: controls_test.py MODEL_ATTACK CHAT_ATTACK
 """
+import http.client
 import os
 import re
 import signal
@@ -123,7 +124,6 @@ class Watchers(unittest.TestCase):
         port = int(process.stdout.readline())
 
         def ask(_):
-            import http.client
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
             try:
                 connection.request("GET", "/good")

@@ -6,6 +6,9 @@ under its memory ceiling, and give good requests their exact answers. Then it is
 usage: server_attack.py FORETOKEN MODELS [--seed N] [--seconds S] [--requests N] [--clients N] [--threads N] [--keep FOLDER] [--only PART]
 """
 import argparse
+import contextlib
+import fcntl
+import http.client
 import json
 import os
 import random
@@ -23,7 +26,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
 import hostile_requests
 from hostile_clients import Herd, greedy_body
-from server_testing import Server, responses
+from server_testing import Server, responses, together
 from watchers import GoodClient, Health, Life, Memory, wait_for_end
 
 ANSWER_BYTES = 16 << 20  # no answer to what is sent here has a reason to be longer
@@ -111,12 +114,10 @@ class Attackers:
 
     @staticmethod
     def send(sock, data, end=True):
-        try:
+        with contextlib.suppress(OSError):
             sock.sendall(data)
             if end:
                 sock.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
 
     def attack(self, number, thread):
         hostile = hostile_requests.make(self.options.seed, number)
@@ -145,11 +146,7 @@ class Attackers:
             self.attack(number, thread)
 
     def run(self):
-        threads = [threading.Thread(target=self.work, args=(i,)) for i in range(self.options.threads)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together([lambda i=i: self.work(i) for i in range(self.options.threads)])
 
     def report(self):
         return f"hostile requests: {self.next}; answers by status: {dict(sorted(self.counts.items(), key=str))}"
@@ -205,24 +202,27 @@ def attack(options, expected):
         print("  " + part.report(), flush=True)
     if server.process.poll() is None:
         problems += recovers(server, files, expected)
-    server.process.terminate()
-    problems += [why for why in [wait_for_end(server.process, GRACE_S)] if why]
-    close(server, problems)
-    return problems
+    return problems + end(server)
 
 
 def recovers(server, files, expected):
     """When all clients have gone, the server is as it was."""
-    problems = []
-    end = time.monotonic() + 90
-    while time.monotonic() < end and any(server.get("/health")[key] for key in ("running", "waiting")):
-        time.sleep(0.2)
-    while time.monotonic() < end and server.open_files() > files:
+    problems, last = [], time.monotonic() + 90
+    while time.monotonic() < last and (server.busy() or server.open_files() > files):
         time.sleep(0.2)
     if server.open_files() > files:
         problems.append(f"{server.open_files()} descriptors after the attack, {files} before it")
     if (got := [exact(server.completion(**body)) for body in GOOD]) != expected:
         problems.append(f"after the attack good requests got {got}")
+    return problems
+
+
+def end(server):
+    problems = []
+    server.process.terminate()
+    if why := wait_for_end(server.process, GRACE_S):
+        problems.append(why)
+    close(server, problems)
     return problems
 
 
@@ -258,10 +258,7 @@ def keyless(options, expected):
     for part in (memory, good, herd):
         print("  " + part.report(), flush=True)
     problems += memory.problems() + good.problems()
-    server.process.terminate()
-    problems += [why for why in [wait_for_end(server.process, GRACE_S)] if why]
-    close(server, problems)
-    return problems
+    return problems + end(server)
 
 
 # ---- Kills -------------------------------------------------------------------------------------------------------------------------------------
@@ -343,7 +340,6 @@ def start_under(options, limits, *flags, stderr=subprocess.PIPE):
 
 
 def completion(port, body, timeout=ANSWER_S):
-    import http.client
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
         connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
@@ -398,10 +394,8 @@ def few_descriptors(options, expected):
     for _ in range(80):
         sock = socket.socket()
         sock.settimeout(1)
-        try:
+        with contextlib.suppress(OSError):
             sock.connect(("127.0.0.1", port))
-        except OSError:
-            pass
         held.append(sock)
     for sock in held:
         sock.close()
@@ -447,13 +441,10 @@ def full_log(options, expected):
 def stalled_log(options, expected):
     """A reader of the log that stops: its pipe is small and full from the start."""
     reader, writer = os.pipe()
-    import fcntl
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-    os.set_blocking(writer, False)
-    process, port = None, None
+    process = None
     try:
         # Nobody reads; what the start says fits, what requests say does not for long.
-        os.set_blocking(writer, True)
         process, port = start_under(options, [], stderr=writer)
         if port is None:
             return [f"with a stalled log: exit code {process.returncode}"]

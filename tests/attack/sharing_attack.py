@@ -10,8 +10,6 @@ it is made, and the cache that its prompt was there.
 usage: sharing_attack.py FORETOKEN MODELS [--seed N] [--seconds S] [--sequences N]
 """
 import argparse
-import http.client
-import json
 import os
 import random
 import sys
@@ -19,7 +17,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
-from server_testing import JSON, SECONDS, Server, events
+from server_testing import Server, events
 
 CLIENTS, RUN = 3, 4  # tokens in a row that say whose text they are from
 RANDOM = 2  # a temperature at which the answers to random prompts are random, too
@@ -107,15 +105,9 @@ def body_of(prompt, fields, salt=None):
 
 def ask(server, client, keys, body):
     """What the client is shown: {"cached", "answer", "counts"}, and the "tokens" and the "drafts" of each round."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS, source_address=(f"127.0.4.{1 + (0 if keys else client)}", 0))
-    try:
-        headers = {**JSON, **({"Authorization": f"Bearer key-{client}"} if keys else {})}
-        connection.request("POST", "/v1/completions", json.dumps(body), headers)
-        response = connection.getresponse()
-        data = response.read()
-        assert response.status == 200, data
-    finally:
-        connection.close()
+    headers = {"Authorization": f"Bearer key-{client}"} if keys else {}
+    status, _, data = server.send("POST", "/v1/completions", body, headers, f"127.0.4.{1 + (0 if keys else client)}")
+    assert status == 200, data
     chunks = events(data)
     rounds = [chunk["foretoken"] for chunk in chunks if "foretoken" in chunk and "tokens" in chunk["foretoken"]]
     usage = next(chunk["usage"] for chunk in reversed(chunks) if chunk.get("usage"))

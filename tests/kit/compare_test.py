@@ -4,7 +4,6 @@
 
 usage: compare_test.py PROGRAM MODELS
 """
-import contextlib
 import json
 import os
 import sys
@@ -37,12 +36,9 @@ def compare(plain, speculative, *flags, **options):
 class ServersTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.stack = contextlib.ExitStack()
-        cls.plain = url(cls.stack.enter_context(serve("--spec-type", "none")))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.close()
+        server = serve("--spec-type", "none")
+        cls.addClassCleanup(server.__exit__)
+        cls.plain = url(server)
 
     def run_with(self, *flags, model=TARGET, kit=SMALL):
         with serve(*flags, model=model) as server:

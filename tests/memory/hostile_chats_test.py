@@ -7,18 +7,16 @@ usage: hostile_chats_test.py FORETOKEN MODELS [ATTACK...]
 """
 import json
 import os
-import pathlib
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
-from server_testing import Server, request_bytes, responses, together
+from server_case import ONE_THREAD, PROGRAM, ServerCase  # noqa: E402
+from server_testing import request_bytes, responses, together  # noqa: E402
 
-PROGRAM, MODELS, ONLY = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3:]
+ONLY = sys.argv[3:]
 SANITIZED = "asan" in PROGRAM or "tsan" in PROGRAM  # a sanitizer needs memory of its own
 CEILING_MIB, CLIENTS = 512, 4
-TARGET = os.path.join(MODELS, "tales-9m-q8_0.gguf")
 LONG = "{% set b = 'a b\\n' * 262144 %}"  # a million characters
 WRITES = "{{ messages[0].content }}{{ tools | tojson if tools }}{{ names | tojson if names is defined }}"
 
@@ -52,18 +50,8 @@ BODIES = {
 
 
 @unittest.skipIf(SANITIZED, "a sanitizer needs more memory")
-class HostileChats(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.file = pathlib.Path(folder.name) / "hostile.jinja"
-
-    def serve(self, template):
-        self.file.write_text(template, encoding="utf-8")
-        server = Server(PROGRAM, "-m", TARGET, "-t", "1", "--repack-cache", "off", "--parallel", "4", "--max-memory", f"{CEILING_MIB}M", "-q",
-                        "--chat-template-file", str(self.file))
-        self.addCleanup(server.__exit__)
-        return server
+class HostileChats(ServerCase):
+    FLAGS = (*ONE_THREAD, "--parallel", "4", "--max-memory", f"{CEILING_MIB}M", "-q")
 
     def attack(self, server, name, body):
         body = {"messages": [{"role": "user", "content": "hello"}], **body}
@@ -82,13 +70,13 @@ class HostileChats(unittest.TestCase):
         for name, template in TEMPLATES.items():
             if not ONLY or name in ONLY:
                 with self.subTest(name):
-                    self.attack(self.serve(template), name, {})
+                    self.attack(self.serve(template=template), name, {})
 
     def test_what_clients_give_stays_below_the_ceiling(self):
         for name, body in BODIES.items():
             if not ONLY or name in ONLY:
                 with self.subTest(name):
-                    self.attack(self.serve(WRITES), name, body)
+                    self.attack(self.serve(template=WRITES), name, body)
 
 
 if __name__ == "__main__":

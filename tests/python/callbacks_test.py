@@ -56,11 +56,8 @@ class CallbacksTest(TestCase):
     @classmethod
     def setUpClass(cls):
         cls.plain = open_engine()
+        cls.addClassCleanup(cls.plain.close)
         cls.text = cls.plain.generate(PROMPT, max_new_tokens=30, temperature=0).result().tokens
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.plain.close()
 
     def tokens(self, engine, **named):
         return engine.generate(PROMPT, **{"max_new_tokens": 30, "temperature": 0, **named}).result().tokens

@@ -28,11 +28,8 @@ class FacesTest(TestCase):
     def setUpClass(cls):
         cls.plain, cls.target, cls.drafter = open_engine(), faces.Model(TARGET, **SHAPE), faces.Model(DRAFT, **SHAPE)
         cls.inputs = cls.plain.tokenize(PROMPTS[0])
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.plain.close()
-        cls.target.close()
+        cls.addClassCleanup(cls.plain.close)
+        cls.addClassCleanup(cls.target.close)
 
     def greedy(self, prompt, count, **options):
         return self.plain.generate(prompt, max_new_tokens=count, temperature=0, **options).result().tokens
@@ -353,12 +350,8 @@ class DrafterAndScorerTest(FacesTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.large, cls.small = faces.LanguageModel(TARGET, max_sequences=2, **SHAPE), faces.LanguageModel(DRAFT, **SHAPE)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.large.close()
-        cls.small.close()
-        super().tearDownClass()
+        cls.addClassCleanup(cls.large.close)
+        cls.addClassCleanup(cls.small.close)
 
     def decoder(self, caches, k=4, **named):
         return speculate.SpeculativeDecoder(speculate.SpeculateConfig(k), faces.Drafter(faces.Inferencer(self.small, **named)),

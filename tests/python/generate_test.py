@@ -26,11 +26,8 @@ class GenerateTest(TestCase):
     @classmethod
     def setUpClass(cls):
         cls.plain, cls.drafting = open_engine(), open_engine(DRAFT)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.plain.close()
-        cls.drafting.close()
+        cls.addClassCleanup(cls.plain.close)
+        cls.addClassCleanup(cls.drafting.close)
 
     def compare(self, engine, prompt, temperature, flags, **named):
         expected = of_program(prompt, temperature, flags)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package as tests use it: `X_test.py LIBRARY PROGRAM MODELS [--without-numpy]`, and a processor that holds a request."""
+import concurrent.futures
 import os
 import pathlib
 import sys
@@ -59,6 +60,12 @@ class TestCase(unittest.TestCase):
         self.assertEqual((error.code, error.field), (code, field), error.text)
         self.assertIn(part, error.text)
         self.assertEqual(str(error), error.text)
+
+
+def at_once(functions):
+    """Their results; each runs in a thread of its own."""
+    with concurrent.futures.ThreadPoolExecutor(len(functions)) as pool:
+        return [task.result(SECONDS) for task in [pool.submit(function) for function in functions]]
 
 
 def main():

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 
-from python_testing import ARGUMENTS, DRAFT, SECONDS, TARGET, Gate, TestCase, foretoken, main, open_engine
+from python_testing import ARGUMENTS, DRAFT, SECONDS, TARGET, Gate, TestCase, at_once, foretoken, main, open_engine
 
 PROMPT = "Once upon a time"
 SAMPLED = {"max_new_tokens": 20, "temperature": 1, "rejection_sampling_strategy": "sample-match"}  # a seed gives one text, drafted or not
@@ -27,23 +27,13 @@ def texts(engine, seeds):
 class ThreadsTest(TestCase):
     def test_two_engines_in_two_threads(self):
         with open_engine() as plain, open_engine(DRAFT) as drafting:
-            expected, found = texts(plain, range(6)), {}
-            threads = [threading.Thread(target=lambda e=e: found.__setitem__(id(e), texts(e, range(6)))) for e in (plain, drafting)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(SECONDS)
-            self.assertEqual([found[id(plain)], found[id(drafting)]], [expected, expected])
+            expected = texts(plain, range(6))
+            self.assertEqual(at_once([lambda engine=engine: texts(engine, range(6)) for engine in (plain, drafting)]), [expected, expected])
 
     def test_one_engine_in_many_threads(self):
         with open_engine(DRAFT, max_sequences=4) as engine:
-            expected, found = texts(engine, range(4)), {}
-            threads = [threading.Thread(target=lambda s=s: found.__setitem__(s, texts(engine, [s])[0])) for s in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(SECONDS)
-            self.assertEqual([found[seed] for seed in range(4)], expected)
+            expected = texts(engine, range(4))
+            self.assertEqual(at_once([lambda seed=seed: texts(engine, [seed])[0] for seed in range(4)]), expected)
 
     def test_an_interrupt_reaches_a_stream_that_waits(self):
         gate = Gate()

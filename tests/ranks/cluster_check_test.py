@@ -78,15 +78,11 @@ class NumaRanks(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.nodes = pathlib.Path(cls.folder.name) / "nodes"
-        cls.programs = pathlib.Path(cls.folder.name) / "programs"
+        made = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(made.cleanup)
+        cls.nodes, cls.programs = (pathlib.Path(made.name) / name for name in ("nodes", "programs"))
         for folder in (cls.nodes, cls.programs):
             folder.mkdir()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
 
     def with_nodes(self, n, path):
         """As on a machine with so many NUMA nodes with processors, and one with memory alone."""

@@ -30,18 +30,15 @@ def arguments_of(words):
 class TrainTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
         subprocess.run([WRITER, str(cls.folder)], check=True, timeout=SECONDS)
         noise = random.Random(SEED)
         text = "\n<|endoftext|>\n".join(" ".join(noise.choices(WORDS, k=60)) for _ in range(60))
         (cls.folder / "text.txt").write_text(text)
         (cls.folder / "empty.txt").write_text(" \n")
         (cls.folder / "binary.txt").write_bytes(bytes(range(256)))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
 
     def start(self, words):
         return subprocess.Popen([PROGRAM, *arguments_of(words)], cwd=self.folder, stdin=subprocess.DEVNULL,
