@@ -240,6 +240,10 @@ std::string Json::dump(const JsonStyle& style) const {
 }
 
 void Json::Write(const JsonStyle& style, int depth, std::string& out) const {
+  const bool as_written = style.source == JsonStyle::Source::kAll;
+  const bool numbers = style.source == JsonStyle::Source::kNumbers;
+  if (source_ != nullptr && (as_written || (numbers && kind_ == Kind::kNumber)))
+    return void(out += source());
   if (kind_ == Kind::kNull) out += "null";
   if (kind_ == Kind::kBoolean) out += boolean() ? "true" : "false";
   if (kind_ == Kind::kInteger) out += std::to_string(data_.integer);
@@ -258,39 +262,15 @@ void Json::Write(const JsonStyle& style, int depth, std::string& out) const {
               [](const Member* a, const Member* b) { return a->name < b->name; });
   out += is_array() ? '[' : '{';
   for (std::size_t i = 0; i < size(); ++i) {
-    if (i > 0) out += ',';
+    if (i > 0) out += as_written ? ", " : ",";
     begin_line(depth);
     if (is_object()) {
       WriteText(order[i]->name, style.ascii, out);
-      out += style.indent >= 0 ? ": " : ":";
+      out += as_written || style.indent >= 0 ? ": " : ":";
     }
     (is_object() ? order[i]->value : (*this)[i]).Write(style, depth + 1, out);
   }
   if (!empty()) begin_line(depth - 1);
-  out += is_array() ? ']' : '}';
-}
-
-std::string Json::written() const {
-  std::string out;
-  WriteAsWritten(out);
-  return out;
-}
-
-void Json::WriteAsWritten(std::string& out) const {
-  if (source_ != nullptr) return void(out += source());
-  if (!is_structured()) return Write({}, 1, out);
-  const char* between = "";
-  out += is_array() ? '[' : '{';
-  for (const Json& element : *this) {
-    out += std::exchange(between, ", ");
-    element.WriteAsWritten(out);
-  }
-  for (const Member& member : members()) {
-    out += std::exchange(between, ", ");
-    WriteText(member.name, false, out);
-    out += ": ";
-    member.value.WriteAsWritten(out);
-  }
   out += is_array() ? ']' : '}';
 }
 

@@ -30,6 +30,9 @@ struct JsonStyle {
   int indent = -1;      // spaces for each level; -1: one line without spaces
   bool ascii = false;   // escapes what is not ASCII
   bool sorted = false;  // members by their names
+  // What is as it was written in the text that it was read from, which must still be there (JsonLimits::
+  // keeps_text). kAll: ", " and ": " are between parts that were made or changed since then.
+  enum class Source : std::uint8_t { kNone, kNumbers, kAll } source = Source::kNone;
 };
 
 class Json {
@@ -137,9 +140,7 @@ class Json {
 
   // Bytes that are not UTF-8 become U+FFFD, and numbers that are not finite become null.
   std::string dump(const JsonStyle& style = {}) const;
-  // As it was written in the text that it was read from, which must still be there (JsonLimits::
-  // keeps_text). What was made or changed since then has ", " and ": " between its parts.
-  std::string written() const;
+  std::string written() const { return dump({.source = JsonStyle::Source::kAll}); }
   // What written() gives if nothing was changed since the value was read; otherwise empty.
   std::string_view source() const { return {source_, source_size_}; }
 
@@ -158,7 +159,6 @@ class Json {
   void Free() noexcept;
   void Touched() { source_ = nullptr, source_size_ = 0; }
   void Write(const JsonStyle& style, int depth, std::string& out) const;
-  void WriteAsWritten(std::string& out) const;
 
   union {
     bool boolean;
