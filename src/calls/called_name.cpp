@@ -32,7 +32,7 @@ CalledName::State CalledName::Read(char c) {
     if (!quoted) return State::kRead;
     const auto text = grammar::JsonTree::Parse(written_);
     if (!text) return State::kOther;
-    const std::string name = (*text)[grammar::JsonTree::kRoot].text;
+    const std::string name = (*text)[grammar::JsonTree::kRoot].text();
     if (PlainOrQuoted(name) != written_) return State::kOther;
     written_ = name;
     return State::kRead;

@@ -7,14 +7,13 @@
 namespace foretoken::calls {
 namespace {
 
-using grammar::JsonNode;
 using grammar::JsonTree;
 
 // The text of a JSON string; nothing if it is another value.
 bool ReadText(const std::string& json, std::string& text) {
   const auto tree = JsonTree::Parse(json);
-  if (!tree || (*tree)[JsonTree::kRoot].kind != JsonNode::Kind::kString) return false;
-  text = (*tree)[JsonTree::kRoot].text;
+  if (!tree || !(*tree)[JsonTree::kRoot].is_string()) return false;
+  text = (*tree)[JsonTree::kRoot].text();
   return true;
 }
 

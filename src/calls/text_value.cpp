@@ -28,11 +28,11 @@ class TextValue {
     const auto schema = JsonTree::Parse(parameter_.schema);
     if (!schema) return Free();
     if (const int values = schema->Find(JsonTree::kRoot, "enum"); values >= 0)
-      return OneOf(*schema, (*schema)[values].children);
+      return OneOf(*schema, schema->Children(values));
     if (const int value = schema->Find(JsonTree::kRoot, "const"); value >= 0)
       return OneOf(*schema, {value});
     if (const int pattern = schema->Find(JsonTree::kRoot, "pattern"); pattern >= 0)
-      return Matching((*schema)[pattern].text);
+      return Matching(schema->Text(pattern));
     const auto least = NumberOf(*schema, "minLength"), most = NumberOf(*schema, "maxLength");
     return least || most ? OfLength(least.value_or(0), most) : Free();
   }
@@ -41,7 +41,7 @@ class TextValue {
   static std::optional<int> NumberOf(const JsonTree& schema, std::string_view name) {
     const int node = schema.Find(JsonTree::kRoot, name);
     if (node < 0) return std::nullopt;
-    const std::string& text = schema[node].text;
+    const std::string text = schema.Text(node);
     int number = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
     if (read.ec != std::errc() || read.ptr != text.data() + text.size() || number < 0)
@@ -57,7 +57,7 @@ class TextValue {
   }
   std::string OneOf(const JsonTree& schema, const std::vector<int>& values) const {
     std::string ways;
-    for (const int value : values) ways += (ways.empty() ? "" : " | ") + Quoted(schema[value].text);
+    for (const int value : values) ways += (ways.empty() ? "" : " | ") + Quoted(schema.Text(value));
     return Is(ways);
   }
   // A line without <, so that its length is plain to see.

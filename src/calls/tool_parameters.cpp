@@ -12,7 +12,6 @@
 
 namespace foretoken::calls {
 
-using grammar::JsonNode;
 using grammar::JsonTree;
 
 namespace {
@@ -23,16 +22,12 @@ constexpr int kMostSteps = 8;  // from reference to reference, and of alternativ
 int Followed(const JsonTree& tree, int schema) {
   for (int step = 0; step < kMostSteps; ++step) {
     const int ref = tree.Find(schema, "$ref");
-    if (ref < 0 || !tree[ref].text.starts_with('#')) break;
-    const int target = tree.Resolve(std::string_view(tree[ref].text).substr(1));
+    if (ref < 0 || !tree.Text(ref).starts_with('#')) break;
+    const int target = tree.Resolve(tree.Text(ref).substr(1));
     if (target < 0) break;
     schema = target;
   }
   return schema;
-}
-
-bool IsText(const JsonTree& tree, int value) {
-  return tree[value].kind == JsonNode::Kind::kString;
 }
 
 // Whether a value of the schema may be a text; true where the schema does not tell.
@@ -40,15 +35,15 @@ bool MayBeText(const JsonTree& tree, int schema, int depth = 0) {
   schema = Followed(tree, schema);
   if (depth > kMostSteps) return true;
   const auto any = [&](int list, const auto& holds) {
-    const std::vector<int>& all = tree[list].children;
+    const std::vector<int>& all = tree.Children(list);
     return std::any_of(all.begin(), all.end(), holds);
   };
   if (const int type = tree.Find(schema, "type"); type >= 0)
-    return IsText(tree, type) ? tree[type].text == "string"
-                              : any(type, [&](int name) { return tree[name].text == "string"; });
-  if (const int value = tree.Find(schema, "const"); value >= 0) return IsText(tree, value);
+    return tree[type].is_string() ? tree[type] == "string"
+                                  : any(type, [&](int name) { return tree[name] == "string"; });
+  if (const int value = tree.Find(schema, "const"); value >= 0) return tree[value].is_string();
   if (const int values = tree.Find(schema, "enum"); values >= 0)
-    return any(values, [&](int value) { return IsText(tree, value); });
+    return any(values, [&](int value) { return tree[value].is_string(); });
   for (const char* const key : {"anyOf", "oneOf"})
     if (const int ways = tree.Find(schema, key); ways >= 0)
       return any(ways, [&](int way) { return MayBeText(tree, way, depth + 1); });
@@ -82,17 +77,17 @@ std::vector<Parameter> ParametersOf(const Tool& tool) {
   const int properties = tree->Find(JsonTree::kRoot, "properties");
   const int required = tree->Find(JsonTree::kRoot, "required");
   if (properties < 0) return parameters;
-  std::set<std::string_view> needed;
+  std::set<std::string> needed;
   if (required >= 0)
-    for (const int name : (*tree)[required].children) needed.insert((*tree)[name].text);
-  const JsonNode& all = (*tree)[properties];
+    for (const int name : tree->Children(required)) needed.insert(tree->Text(name));
+  const auto all = (*tree)[properties].members();
   std::size_t room = kMostCopied;
-  for (std::size_t i = 0; i < all.keys.size(); ++i) {
-    const int schema = Followed(*tree, all.children[i]);
-    parameters.push_back({.name = all.keys[i],
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const int schema = Followed(*tree, tree->Children(properties)[i]);
+    parameters.push_back({.name = all[i].name,
                           .schema = SchemaOf(*tree, schema, room),
                           .is_text = MayBeText(*tree, schema),
-                          .required = needed.contains(all.keys[i])});
+                          .required = needed.contains(all[i].name)});
   }
   return parameters;
 }

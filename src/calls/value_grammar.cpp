@@ -17,7 +17,6 @@ namespace foretoken::calls {
 namespace {
 
 using grammar::GbnfWriter;
-using grammar::JsonNode;
 using grammar::JsonTree;
 using grammar::MergedSchema;
 using grammar::SchemaSet;
@@ -129,8 +128,7 @@ class NotatedSchema {
     if (!merged.contradiction.empty()) return writer_.AnyOf({});
     if (merged.values) {
       for (const int value : *merged.values)
-        if (!argument || tree_[value].kind == JsonNode::Kind::kObject)
-          ways.push_back(Given(value, argument));
+        if (!argument || tree_[value].is_object()) ways.push_back(Given(value, argument));
       return writer_.AnyOf(ways);
     }
     if (merged.types & grammar::kObjectType) {
@@ -157,19 +155,17 @@ class NotatedSchema {
 
   // A value of the schema itself.
   NotatedPart Given(int node, bool argument) {
-    const JsonNode& value = tree_[node];
-    const bool is_object = value.kind == JsonNode::Kind::kObject;
-    if (value.kind == JsonNode::Kind::kNull) return writer_.Text(notation_->Null());
-    if (value.kind == JsonNode::Kind::kBoolean)
-      return writer_.Text(notation_->Boolean(value.text == "true"));
-    if (value.kind == JsonNode::Kind::kString) return notation_->Text(value.text);
-    if (!is_object && value.kind != JsonNode::Kind::kArray)
-      return writer_.Text(tree_.Compact(node));
+    const Json& value = tree_[node];
+    const bool is_object = value.is_object();
+    if (value.is_null()) return writer_.Text(notation_->Null());
+    if (value.is_boolean()) return writer_.Text(notation_->Boolean(value.boolean()));
+    if (value.is_string()) return notation_->Text(value.text());
+    if (!is_object && !value.is_array()) return writer_.Text(tree_.Compact(node));
     std::vector<NotatedPart> parts;
-    for (std::size_t i = 0; i < value.children.size(); ++i) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
       if (i > 0) parts.push_back(numbers_.Comma());
-      if (is_object) parts.push_back(notation_->Key(value.keys[i], argument));
-      parts.push_back(Given(value.children[i], false));
+      if (is_object) parts.push_back(notation_->Key(value.members()[i].name, argument));
+      parts.push_back(Given(tree_.Children(node)[i], false));
     }
     const NotatedPart inside = writer_.Sequence(parts);
     return argument ? inside : Bracketed(is_object ? "{" : "[", inside, is_object ? "}" : "]");

@@ -73,7 +73,7 @@ class Converter {
       n += 1 + k.required.size() + k.prefix_items.size();
       if (!member.any_of_decided) n += k.any_of.size();
       if (!member.one_of_decided) n += k.one_of.size();
-      if (k.properties >= 0) n += tree_[k.properties].keys.size();
+      if (k.properties >= 0) n += tree_[k.properties].size();
       if (k.values) n_values = std::min(n_values, k.values->size());
     }
     return (n + (n_values == kNoValues ? 0 : n_values)) * set.size();

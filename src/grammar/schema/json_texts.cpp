@@ -102,14 +102,14 @@ JsonTexts::Part JsonTexts::Key(std::string_view name) {
 }
 
 JsonTexts::Part JsonTexts::Value(const JsonTree& tree, int node) {
-  const JsonNode& value = tree[node];
-  const bool is_object = value.kind == JsonNode::Kind::kObject;
-  if (!is_object && value.kind != JsonNode::Kind::kArray) return writer_.Text(tree.Compact(node));
+  const Json& value = tree[node];
+  const bool is_object = value.is_object();
+  if (!value.is_structured()) return writer_.Text(tree.Compact(node));
   std::vector<Part> parts = {writer_.Text(is_object ? "{" : "[")};
-  for (std::size_t i = 0; i < value.children.size(); ++i) {
+  for (std::size_t i = 0; i < value.size(); ++i) {
     if (i > 0) parts.push_back(Comma());
-    if (is_object) parts.push_back(Key(value.keys[i]));
-    parts.push_back(Value(tree, value.children[i]));
+    if (is_object) parts.push_back(Key(value.members()[i].name));
+    parts.push_back(Value(tree, tree.Children(node)[i]));
   }
   parts.push_back(writer_.Text(is_object ? "}" : "]"));
   return writer_.Sequence(parts);

@@ -79,23 +79,6 @@ tl::unexpected<Error> NotRead(const JsonError& error) {
               fmt::format("byte {}: it is not valid JSON in UTF-8; correct it", error.byte));
 }
 
-JsonNode::Kind KindOf(const Json& json) {
-  using Kind = JsonNode::Kind;
-  return json.is_null()      ? Kind::kNull
-         : json.is_boolean() ? Kind::kBoolean
-         : json.is_integer() ? Kind::kInteger
-         : json.is_number()  ? Kind::kNumber
-         : json.is_string()  ? Kind::kString
-         : json.is_array()   ? Kind::kArray
-                             : Kind::kObject;
-}
-
-std::string TextOf(const Json& json) {
-  if (json.is_structured()) return {};
-  if (json.is_string()) return json.text();
-  return json.kind() == Json::Kind::kNumber ? json.written() : json.dump();
-}
-
 }  // namespace
 
 Result<JsonTree> JsonTree::Parse(std::string_view text) {
@@ -104,11 +87,12 @@ Result<JsonTree> JsonTree::Parse(std::string_view text) {
                                                   text.size(), kMaxBytes));
   if (text.find('\0') != text.npos)
     return Fail(ErrorCode::kInvalidArgument, "there is a NUL byte in it; take it out");
-  const auto json = ReadJson(
+  auto json = ReadJson(
       text, {.most_depth = kMaxDepth, .distinct = JsonLimits::Distinct::kAll, .keeps_text = true});
   if (!json) return NotRead(json.error());
   JsonTree tree;
-  tree.Add(*json, -1);
+  tree.json_ = std::make_unique<const Json>(*std::move(json));
+  tree.Add(*tree.json_, -1);
   tree.NumberValues();
   return tree;
 }
@@ -116,50 +100,44 @@ Result<JsonTree> JsonTree::Parse(std::string_view text) {
 void JsonTree::Add(const Json& json, int parent) {
   CountWork();
   const auto node = nodes_.size();
-  nodes_.push_back({.kind = KindOf(json), .text = TextOf(json), .parent = parent});
+  nodes_.push_back({&json, parent});
   const auto add = [&](const Json& child) {
     nodes_[node].children.push_back(static_cast<int>(nodes_.size()));
     Add(child, static_cast<int>(node));
   };
   for (const Json& element : json) add(element);
-  for (const auto& [name, value] : json.members()) {
-    nodes_[node].keys.push_back(name);
-    add(value);
-  }
-  std::vector<int>& by_key = nodes_[node].by_key;
-  const std::vector<std::string>& keys = nodes_[node].keys;
-  by_key.resize(keys.size());
-  std::iota(by_key.begin(), by_key.end(), 0);
-  std::sort(by_key.begin(), by_key.end(), [&keys](int a, int b) {
-    return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
-  });
+  for (const Json::Member& member : json.members()) add(member.value);
 }
 
 // Children are behind their parents.
 void JsonTree::NumberValues() {
   std::unordered_map<std::string, int, SeededHasher> numbers;
-  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
-    CountWork(1 + node->children.size());
-    std::string name = std::to_string(static_cast<int>(node->kind)) + node->text;
-    const bool is_object = node->kind == JsonNode::Kind::kObject;
-    for (std::size_t i = 0; i < node->children.size(); ++i) {
-      const auto at = is_object ? static_cast<std::size_t>(node->by_key[i]) : i;
-      if (is_object) name += QuotedJson(node->keys[at]);
-      name += fmt::format("{},", (*this)[node->children[at]].value);
+  for (int node = static_cast<int>(nodes_.size()); node-- > 0;) {
+    const Json& json = (*this)[node];
+    const std::vector<int>& children = Children(node);
+    CountWork(1 + children.size());
+    std::string name = json.is_object() ? "{" : json.is_array() ? "[" : Compact(node);
+    std::vector<std::size_t> order(children.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (json.is_object())
+      std::ranges::sort(order, {}, [&json](std::size_t i) -> const std::string& {
+        return json.members()[i].name;
+      });
+    for (const std::size_t i : order) {
+      if (json.is_object()) name += QuotedJson(json.members()[i].name);
+      name += fmt::format("{},", ValueNumber(children[i]));
     }
-    node->value =
+    nodes_[static_cast<std::size_t>(node)].value =
         numbers.try_emplace(std::move(name), static_cast<int>(numbers.size())).first->second;
   }
 }
 
+// Values of members stand in memory as the nodes do.
 int JsonTree::Find(int node, std::string_view key) const {
-  const JsonNode& object = (*this)[node];
-  const auto found = std::lower_bound(
-      object.by_key.begin(), object.by_key.end(), key,
-      [&](int i, std::string_view k) { return object.keys[static_cast<std::size_t>(i)] < k; });
-  if (found == object.by_key.end() || object.keys[static_cast<std::size_t>(*found)] != key)
-    return -1;
-  return object.children[static_cast<std::size_t>(*found)];
+  const Json* const value = (*this)[node].find(key);
+  if (value == nullptr) return -1;
+  return *std::ranges::lower_bound(Children(node), value, {},
+                                   [this](int child) { return &(*this)[child]; });
 }
 
 int JsonTree::Resolve(std::string_view pointer) const {
@@ -169,13 +147,13 @@ int JsonTree::Resolve(std::string_view pointer) const {
     const std::size_t end = std::min(pointer.find('/', 1), pointer.size());
     const std::string key = Unescaped(pointer.substr(1, end - 1));
     pointer.remove_prefix(end);
-    if ((*this)[node].kind != JsonNode::Kind::kArray) {
+    if (!(*this)[node].is_array()) {
       node = Find(node, key);
       continue;
     }
     std::size_t index = 0;
     const auto [stop, problem] = std::from_chars(key.data(), key.data() + key.size(), index);
-    const auto& elements = (*this)[node].children;
+    const std::vector<int>& elements = Children(node);
     const bool good = problem == std::errc() && stop == key.data() + key.size();
     node = good && index < elements.size() ? elements[index] : -1;
   }
@@ -184,35 +162,19 @@ int JsonTree::Resolve(std::string_view pointer) const {
 
 std::string JsonTree::Place(int node) const {
   std::vector<std::string> steps;
-  for (int parent; (parent = (*this)[node].parent) >= 0; node = parent) {
-    const JsonNode& above = (*this)[parent];
-    const auto at = static_cast<std::size_t>(
-        std::find(above.children.begin(), above.children.end(), node) - above.children.begin());
-    steps.push_back(above.keys.empty() ? std::to_string(at) : above.keys[at]);
+  for (int parent; (parent = At(node).parent) >= 0; node = parent) {
+    const std::vector<int>& beside = Children(parent);
+    const auto at = static_cast<std::size_t>(std::ranges::find(beside, node) - beside.begin());
+    const auto members = (*this)[parent].members();
+    steps.push_back(members.empty() ? std::to_string(at) : members[at].name);
   }
   std::reverse(steps.begin(), steps.end());
   return PlaceOf(steps);
 }
 
-std::string JsonTree::Compact(int node) const {
-  const JsonNode& value = (*this)[node];
-  switch (value.kind) {
-    case JsonNode::Kind::kString:
-      return QuotedJson(value.text);
-    case JsonNode::Kind::kArray:
-    case JsonNode::Kind::kObject: {
-      const bool is_object = value.kind == JsonNode::Kind::kObject;
-      std::string text;
-      for (std::size_t i = 0; i < value.children.size(); ++i) {
-        text += text.empty() ? "" : ",";
-        if (is_object) text += QuotedJson(value.keys[i]) + ":";
-        text += Compact(value.children[i]);
-      }
-      return is_object ? "{" + text + "}" : "[" + text + "]";
-    }
-    default:
-      return value.text;
-  }
+std::string JsonTree::Text(int node) const {
+  const Json& json = (*this)[node];
+  return json.is_string() ? json.text() : json.is_structured() ? "" : Compact(node);
 }
 
 std::string ShownText(std::string_view text) {

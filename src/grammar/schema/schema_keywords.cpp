@@ -37,17 +37,17 @@ class Reader {
   Reader(const JsonTree& tree, int node) : tree_(tree), node_(node) {}
 
   Result<SchemaKeywords> Read() {
-    const JsonNode& schema = tree_[node_];
-    if (schema.kind == JsonNode::Kind::kBoolean) {
-      keywords_.never = schema.text == "false";
+    const Json& schema = tree_[node_];
+    if (schema.is_boolean()) {
+      keywords_.never = !schema.boolean();
       return std::move(keywords_);
     }
-    if (schema.kind != JsonNode::Kind::kObject)
+    if (!schema.is_object())
       return Fail(
           ErrorCode::kInvalidArgument,
           fmt::format("{}: it is not a schema; give an object, true or false", tree_.Place(node_)));
-    for (std::size_t i = 0; i < schema.keys.size(); ++i)
-      FORETOKEN_CHECK_OK(ReadKeyword(schema.keys[i], schema.children[i]));
+    for (std::size_t i = 0; i < schema.size(); ++i)
+      FORETOKEN_CHECK_OK(ReadKeyword(schema.members()[i].name, tree_.Children(node_)[i]));
     FORETOKEN_CHECK_OK(ReadTuple());
     return std::move(keywords_);
   }
@@ -106,22 +106,20 @@ class Reader {
                             ErrorCode code = ErrorCode::kInvalidArgument) const {
     return Fail(code, fmt::format("{}: {}: {}", tree_.Place(node_), name_, why));
   }
-  const JsonNode& value() const { return tree_[value_]; }
+  const Json& value() const { return tree_[value_]; }
 
   Status Type() {
-    const bool list = value().kind == JsonNode::Kind::kArray;
+    const bool list = value().is_array();
     JsonTypes types = 0;
-    for (const int node : list ? value().children : std::vector<int>{value_}) {
-      const JsonNode& name = tree_[node];
-      const auto found =
-          std::find_if(std::begin(kTypeNames), std::end(kTypeNames), [&](const auto& type) {
-            return name.kind == JsonNode::Kind::kString && type.first == name.text;
-          });
+    for (const int node : list ? tree_.Children(value_) : std::vector<int>{value_}) {
+      const Json& name = tree_[node];
+      const auto found = std::find_if(std::begin(kTypeNames), std::end(kTypeNames),
+                                      [&](const auto& type) { return name == type.first; });
       if (found == std::end(kTypeNames))
         return Bad(
             fmt::format("{} is not a type; use null, boolean, integer, number, string, array "
                         "or object",
-                        name.kind == JsonNode::Kind::kString ? ShownText(name.text) : "it"));
+                        name.is_string() ? ShownText(name.text()) : "it"));
       types |= found->second;
     }
     keywords_.types = types;
@@ -129,10 +127,10 @@ class Reader {
   }
 
   Status Enum() {
-    if (value().kind != JsonNode::Kind::kArray || value().children.empty())
+    if (!value().is_array() || value().empty())
       return Bad("it is not a list of values; give at least one");
     FORETOKEN_CHECK_OK(CheckWays());
-    return Values(value().children);
+    return Values(tree_.Children(value_));
   }
   Status Const() { return Values({value_}); }
   // Values that both keywords allow.
@@ -142,8 +140,8 @@ class Reader {
     for (const int v : values) {
       const bool common =
           !other || std::binary_search(keywords_.value_numbers.begin(),
-                                       keywords_.value_numbers.end(), tree_[v].value);
-      if (common) kept.push_back(v), numbers.push_back(tree_[v].value);
+                                       keywords_.value_numbers.end(), tree_.ValueNumber(v));
+      if (common) kept.push_back(v), numbers.push_back(tree_.ValueNumber(v));
     }
     std::sort(numbers.begin(), numbers.end());
     keywords_.values = std::move(kept);
@@ -155,19 +153,18 @@ class Reader {
   Status OneOf() { return Schemas(keywords_.one_of); }
   Status AllOf() { return Schemas(keywords_.all_of); }
   Status Schemas(std::vector<int>& out) {
-    if (value().kind != JsonNode::Kind::kArray || value().children.empty())
+    if (!value().is_array() || value().empty())
       return Bad("it is not a list of schemas; give at least one");
     FORETOKEN_CHECK_OK(CheckWays());
-    out = value().children;
+    out = tree_.Children(value_);
     return {};
   }
 
   Status Ref() {
-    const std::string& target = value().text;
-    if (value().kind != JsonNode::Kind::kString || !target.starts_with('#') ||
-        (target.size() > 1 && target[1] != '/'))
+    const std::string target = tree_.Text(value_);
+    if (!value().is_string() || !target.starts_with('#') || (target.size() > 1 && target[1] != '/'))
       return Bad(fmt::format("{} does not lead into this schema; use #/$defs/NAME",
-                             value().kind == JsonNode::Kind::kString ? ShownText(target) : "it"));
+                             value().is_string() ? ShownText(target) : "it"));
     keywords_.ref = tree_.Resolve(std::string_view(target).substr(1));
     if (keywords_.ref < 0)
       return Bad(fmt::format("{} leads nowhere; define it or correct it", ShownText(target)));
@@ -175,27 +172,23 @@ class Reader {
   }
 
   Status CheckWays() const {
-    if (value().children.size() <= kMaxWays) return {};
-    return Bad(fmt::format("{} are more than {}; give fewer", value().children.size(), kMaxWays),
+    if (value().size() <= kMaxWays) return {};
+    return Bad(fmt::format("{} are more than {}; give fewer", value().size(), kMaxWays),
                ErrorCode::kTooLarge);
   }
 
   Status Properties() {
-    if (value().kind != JsonNode::Kind::kObject)
-      return Bad("it is not an object of schemas; give one");
+    if (!value().is_object()) return Bad("it is not an object of schemas; give one");
     FORETOKEN_CHECK_OK(CheckWays());
     keywords_.properties = value_;
     return {};
   }
 
   Status Required() {
-    const bool old = value().kind == JsonNode::Kind::kBoolean;  // draft 3's
-    if (old || value().kind != JsonNode::Kind::kArray)
-      return Bad("it is not a list of names; give one");
-    for (const int name : value().children) {
-      if (tree_[name].kind != JsonNode::Kind::kString)
-        return Bad("it is not a list of names; give one");
-      keywords_.required.push_back(tree_[name].text);
+    if (!value().is_array()) return Bad("it is not a list of names; give one");
+    for (const Json& name : value()) {
+      if (!name.is_string()) return Bad("it is not a list of names; give one");
+      keywords_.required.push_back(name.text());
     }
     std::sort(keywords_.required.begin(), keywords_.required.end());
     return {};
@@ -209,9 +202,9 @@ class Reader {
   // The older form: items is a list, and additionalItems has the meaning of today's items.
   Status ReadTuple() {
     name_ = "items";
-    if (keywords_.items < 0 || tree_[keywords_.items].kind != JsonNode::Kind::kArray) return {};
+    if (keywords_.items < 0 || !tree_[keywords_.items].is_array()) return {};
     if (!keywords_.prefix_items.empty()) return Bad("it is a list beside prefixItems; keep one");
-    keywords_.prefix_items = tree_[keywords_.items].children;
+    keywords_.prefix_items = tree_.Children(keywords_.items);
     keywords_.items = additional_items_;
     return {};
   }
@@ -235,20 +228,19 @@ class Reader {
   }
 
   Status UniqueItems() {
-    if (value().kind != JsonNode::Kind::kBoolean)
-      return Bad("it is neither true nor false; give one");
-    if (value().text == "false") return {};
+    if (!value().is_boolean()) return Bad("it is neither true nor false; give one");
+    if (!value().boolean()) return {};
     return Bad("grammars cannot compare items; leave it out, or set it to false",
                ErrorCode::kUnsupported);
   }
 
   Status Pattern() {
-    if (value().kind != JsonNode::Kind::kString) return Bad("it is not a text; give one");
-    return SetPattern(value().text);
+    if (!value().is_string()) return Bad("it is not a text; give one");
+    return SetPattern(value().text());
   }
   Status Format() {
-    if (value().kind != JsonNode::Kind::kString) return Bad("it is not a text; give one");
-    const std::string_view pattern = PatternOfFormat(value().text);
+    if (!value().is_string()) return Bad("it is not a text; give one");
+    const std::string_view pattern = PatternOfFormat(value().text());
     if (pattern.empty()) return {};
     keywords_.implied |= kStringType;
     return SetPattern(std::string(pattern));
@@ -263,18 +255,14 @@ class Reader {
   }
 
   std::optional<Decimal> ValueAsNumber() const {
-    if (value().kind != JsonNode::Kind::kInteger && value().kind != JsonNode::Kind::kNumber)
-      return std::nullopt;
-    return Decimal::Parse(value().text);
+    return value().is_number() ? Decimal::Parse(tree_.Text(value_)) : std::nullopt;
   }
   Status Minimum() { return Side(true, false); }
   Status Maximum() { return Side(false, false); }
   Status ExclusiveMinimum() { return Side(true, true); }
   Status ExclusiveMaximum() { return Side(false, true); }
   Status Side(bool low, bool exclusive) {
-    const bool number =
-        value().kind == JsonNode::Kind::kInteger || value().kind == JsonNode::Kind::kNumber;
-    if (!number) return Bad("it is not a number; give one");
+    if (!value().is_number()) return Bad("it is not a number; give one");
     const auto bound = ValueAsNumber();
     if (!bound)
       return Bad(fmt::format("it has more than {} digits; round it", Decimal::kMaxDigits),
@@ -304,23 +292,24 @@ class Reader {
 
 }  // namespace
 
-JsonTypes TypeOf(const JsonNode& value) {
-  switch (value.kind) {
-    case JsonNode::Kind::kNull:
+JsonTypes TypeOf(const Json& value) {
+  switch (value.kind()) {
+    case Json::Kind::kNull:
       return kNullType;
-    case JsonNode::Kind::kBoolean:
+    case Json::Kind::kBoolean:
       return kBooleanType;
-    case JsonNode::Kind::kInteger:
+    case Json::Kind::kInteger:
+    case Json::Kind::kUnsigned:
       return kIntegerType;
-    case JsonNode::Kind::kNumber: {
-      const auto number = Decimal::Parse(value.text);
+    case Json::Kind::kNumber: {
+      const auto number = Decimal::Parse(value.written());
       return number && IsWhole(*number) ? kIntegerType : kFractionType;
     }
-    case JsonNode::Kind::kString:
+    case Json::Kind::kString:
       return kStringType;
-    case JsonNode::Kind::kArray:
+    case Json::Kind::kArray:
       return kArrayType;
-    case JsonNode::Kind::kObject:
+    case Json::Kind::kObject:
       return kObjectType;
   }
   return 0;

@@ -20,7 +20,7 @@ constexpr JsonTypes kNullType = 1, kBooleanType = 2, kIntegerType = 4, kFraction
 constexpr JsonTypes kNumberType = kIntegerType | kFractionType, kAnyType = 127;
 
 // The type of a value; 2.0 is a whole number.
-JsonTypes TypeOf(const JsonNode& value);
+JsonTypes TypeOf(const Json& value);
 
 // The schemas in it are nodes of the tree.
 struct SchemaKeywords {
@@ -33,7 +33,7 @@ struct SchemaKeywords {
   int ref = kNone;
   std::vector<int> all_of, any_of, one_of;
   std::optional<std::vector<int>> values;  // enum and const
-  std::vector<int> value_numbers;          // JsonNode::value of values, ascending
+  std::vector<int> value_numbers;          // JsonTree::ValueNumber of values, ascending
 
   int properties = kNone;  // the object of schemas
   std::vector<std::string> required;

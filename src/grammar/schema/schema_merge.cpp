@@ -69,7 +69,7 @@ class Merger {
     std::erase_if(*merged_.values, [this](int v) {
       return std::any_of(all_.begin(), all_.end(), [&](const SchemaKeywords* k) {
         return k->values && !std::binary_search(k->value_numbers.begin(), k->value_numbers.end(),
-                                                tree_[v].value);
+                                                tree_.ValueNumber(v));
       });
     });
   }
@@ -129,7 +129,7 @@ class Merger {
       if (k->additional != kNone) merged_.additional.push_back(k->additional);
       named |= k->properties != kNone;
       if (k->properties != kNone)
-        for (const std::string& name : tree_[k->properties].keys) add(name);
+        for (const Json::Member& member : tree_[k->properties].members()) add(member.name);
     }
     for (const SchemaKeywords* k : all_)
       for (const std::string& name : k->required) add(name).required = true;
