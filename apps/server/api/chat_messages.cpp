@@ -68,7 +68,7 @@ std::optional<std::string> TextOf(const Json& part) {
 
 }  // namespace
 
-std::vector<ChatMessage> ReadMessages(JsonFields& fields, std::optional<ApiError>& error) {
+std::vector<ChatMessage> ReadMessages(JsonFields& fields) {
   std::vector<ChatMessage> messages;
   const Json* const value = fields.Find("messages");
   if (value == nullptr || !value->is_array() || value->empty() || value->size() > kMaxMessages) {
@@ -79,7 +79,7 @@ std::vector<ChatMessage> ReadMessages(JsonFields& fields, std::optional<ApiError
   for (std::size_t i = 0; i < value->size() && !fields.failed(); ++i) {
     const std::string where = fmt::format("messages[{}]", i);
     if ((*value)[i].is_object())
-      messages.push_back(ReadMessage((*value)[i], where, error));
+      messages.push_back(ReadMessage((*value)[i], where, fields.error()));
     else
       fields.Bad(where, "it is not an object; give {\"role\": ..., \"content\": ...}");
   }

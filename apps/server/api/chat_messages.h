@@ -13,7 +13,7 @@ namespace foretoken::server {
 
 // Reads the field "messages" of the body, whose fields are `fields`. Errors go there. Members of
 // messages other than roles and texts are kept as they were written, for the template.
-std::vector<ChatMessage> ReadMessages(JsonFields& fields, std::optional<ApiError>& error);
+std::vector<ChatMessage> ReadMessages(JsonFields& fields);
 
 // A string, or a list of text parts; other members of the parts are ignored. An error names `where`
 // and goes to `fields`.

@@ -139,19 +139,6 @@ void ReadDocuments(JsonFields& fields, RerankCall& call) {
     ReadDocument((*documents)[i], fmt::format("{}[{}]", call.field, i), fields, call);
 }
 
-template <typename Call, typename Read>
-Parsed<Call> ReadBody(std::string_view body, Read&& read) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return Refuse(json.error());
-  std::optional<ApiError> error;
-  JsonFields fields(*json, "", error);
-  Call call;
-  read(fields, call);
-  fields.Finish();
-  if (error) return Refuse(*std::move(error));
-  return call;
-}
-
 }  // namespace
 
 Parsed<EmbeddingCall> ParseEmbeddingCall(std::string_view body, const ModelLimits& limits,

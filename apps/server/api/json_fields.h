@@ -80,6 +80,7 @@ class JsonFields {
       : object_(object), prefix_(std::move(prefix)), error_(error) {}
 
   bool failed() const { return error_.has_value(); }
+  std::optional<ApiError>& error() { return error_; }  // for the fields of objects in this one
   void Bad(std::string_view name, std::string_view why, std::string code = {});
   void Refuse(ApiError error);
   // Null if the field is absent or null, or after an error.
@@ -206,5 +207,19 @@ class JsonFields {
   std::optional<ApiError>& error_;
   std::vector<std::string_view> known_, foreign_;
 };
+
+// A call of a body whose fields `read` takes: all that it has.
+template <typename Call>
+Parsed<Call> ReadBody(std::string_view body, const auto& read) {
+  const Parsed<Json> json = ReadJsonObject(body);
+  if (!json) return Refuse(json.error());
+  std::optional<ApiError> error;
+  JsonFields fields(*json, "", error);
+  Call call{};
+  read(fields, call);
+  fields.Finish();
+  if (error) return Refuse(*std::move(error));
+  return call;
+}
 
 }  // namespace foretoken::server

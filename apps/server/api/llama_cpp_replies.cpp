@@ -8,6 +8,8 @@
 
 #include "foretoken/catalogue.h"
 #include "server/api/object_text.h"
+#include "server/api/openai_logprobs.h"
+#include "server/api/reply_statistics.h"
 #include "server/net/sse.h"
 
 namespace foretoken::server {
@@ -37,38 +39,11 @@ Json BiasesJson(const SamplingParameters& sampling) {
   return list;
 }
 
-Json PerSecondJson(std::int64_t n, double ms) {
-  return n > 0 && ms > 0 ? Json(1000.0 * static_cast<double>(n) / ms) : Json(nullptr);
-}
-
-Json LlamaCppTimings(const Completion& completion) {
-  const Timings& t = completion.timings;
-  Json json = {{"cache_n", t.cached_prompt_tokens},
-               {"prompt_n", t.prompt_tokens},
-               {"prompt_ms", t.prompt_ms}};
-  if (t.prompt_tokens > 0) json["prompt_per_token_ms"] = t.prompt_ms / t.prompt_tokens;
-  if (auto rate = PerSecondJson(t.prompt_tokens, t.prompt_ms); !rate.is_null())
-    json["prompt_per_second"] = std::move(rate);
-  json["predicted_n"] = t.decoded_tokens;
-  json["predicted_ms"] = t.decode_ms;
-  if (t.decoded_tokens > 0) json["predicted_per_token_ms"] = t.decode_ms / t.decoded_tokens;
-  if (auto rate = PerSecondJson(t.decoded_tokens, t.decode_ms); !rate.is_null())
-    json["predicted_per_second"] = std::move(rate);
-  json["draft_n"] = completion.speculation.drafted;
-  json["draft_n_accepted"] = completion.speculation.accepted;
-  return json;
-}
-
 Json LlamaCppToken(const ReplyFrame& frame, std::int32_t id, float logprob) {
-  constexpr double kLeast = -9999;  // in place of -inf, which JSON lacks
   const std::string text = frame.piece(id);
   std::vector<int> bytes;
   for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  const auto value = static_cast<double>(logprob);
-  return {{"id", id},
-          {"token", text},
-          {"bytes", std::move(bytes)},
-          {"logprob", std::isfinite(value) ? value : kLeast}};
+  return {{"id", id}, {"token", text}, {"bytes", std::move(bytes)}, {"logprob", Logprob(logprob)}};
 }
 
 Json LlamaCppProbability(const ReplyFrame& frame, std::int32_t id, const TokenLogprobs& logprobs) {
@@ -224,7 +199,8 @@ class LlamaCpp final : public ReplyWriter {
     json["stop_type"] = StopType(completion, word);
     json["stopping_word"] = word;
     json["tokens_cached"] = std::max<std::size_t>(n_all, 1) - 1;  // the last one is not computed
-    json["timings"] = LlamaCppTimings(completion);
+    json["timings"]["cache_n"] = completion.timings.cached_prompt_tokens;
+    PutTimings(json["timings"], completion.timings, completion.speculation);
     if (auto notices = LlamaCppNotices(frame, completion); !notices.empty())
       json["notices"] = std::move(notices);
     return OneLine(reply_.response_fields.empty() ? json : Chosen(json, reply_.response_fields));

@@ -200,14 +200,9 @@ class LlamaCppReader {
   void ReadBiases() {
     const Json* const biases = Own("logit_bias");
     if (biases == nullptr) return;
-    bool good = biases->is_structured();
-    if (biases->is_object())
-      for (const auto& [name, value] : biases->members()) ReadBias(TokenOrText(name), value);
-    if (biases->is_array())
-      for (const Json& pair : *biases) {
-        good &= pair.is_array() && pair.size() == 2;
-        if (good) ReadBias(pair[0], pair[1]);
-      }
+    const bool good = EachBias(*biases, [&](const Json& token, const Json& value) {
+      ReadBias(biases->is_object() ? TokenOrText(token.text()) : token, value);
+    });
     if (!good)
       fields_.Bad(
           "logit_bias",
@@ -311,17 +306,12 @@ Parsed<LlamaCppCall> ParseLlamaCppInfill(std::string_view body, const ModelLimit
 }
 
 Parsed<LlamaCppSlotCall> ParseLlamaCppSlot(std::string_view body, bool to_erase) {
-  const Parsed<Json> json = ReadJsonObject(to_erase && body.empty() ? "{}" : body);
-  if (!json) return Refuse(json.error());
-  std::optional<ApiError> error;
-  JsonFields fields(*json, "", error);
-  LlamaCppSlotCall call;
-  const bool named = fields.Text("filename", call.filename);
-  if (!named && !to_erase) fields.Missing({"filename"}, "it is missing; give the name of a file");
-  ReadCacheSalt(fields, call.cache_salt);
-  fields.Finish();
-  if (error) return Refuse(*std::move(error));
-  return call;
+  if (to_erase && body.empty()) body = "{}";
+  return ReadBody<LlamaCppSlotCall>(body, [&](JsonFields& fields, LlamaCppSlotCall& call) {
+    const bool named = fields.Text("filename", call.filename);
+    if (!named && !to_erase) fields.Missing({"filename"}, "it is missing; give the name of a file");
+    ReadCacheSalt(fields, call.cache_salt);
+  });
 }
 
 }  // namespace foretoken::server

@@ -200,16 +200,12 @@ Parsed<OllamaCall> ParseOllamaGenerate(std::string_view body, const ModelLimits&
 }
 
 std::optional<ApiError> CheckOllamaShow(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return json.error();
-  std::optional<ApiError> error;
-  JsonFields fields(*json, "", error);
-  ReadOllamaModel(fields, limits);
-  bool verbose = false;
-  fields.Switch("verbose", verbose);
-  for (const char* const name : {"verbose", "system", "template", "options"}) fields.Idle(name);
-  fields.Finish();
-  return error;
+  const auto read = ReadBody<bool>(body, [&](JsonFields& fields, bool& verbose) {
+    ReadOllamaModel(fields, limits);
+    fields.Switch("verbose", verbose);
+    for (const char* const name : {"verbose", "system", "template", "options"}) fields.Idle(name);
+  });
+  return read ? std::nullopt : std::optional(read.error());
 }
 
 }  // namespace foretoken::server

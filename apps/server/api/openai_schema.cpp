@@ -91,7 +91,7 @@ class CallReader {
   }
 
   void ReadChat() {
-    call_.messages = ReadMessages(fields_, error_);
+    call_.messages = ReadMessages(fields_);
     fields_.Switch("add_generation_prompt", call_.add_generation_prompt);
     bool special = false;  // the template writes them all
     if (fields_.Switch("add_special_tokens", special) && special)
@@ -259,31 +259,27 @@ class CallReader {
 
   // The object `speculative`, and llama.cpp's dotted names for the same fields.
   void ReadSpeculation() {
-    Settings object, dotted;
+    constexpr SettingNames kOwn = {"type", "strategy", "num_speculative_tokens", "n_min", "p_min"};
+    constexpr SettingNames kDotted = {"speculative.type", "speculative.strategy",
+                                      "speculative.n_max", "speculative.n_min",
+                                      "speculative.p_min"};
+    Settings object;
     if (const Json* const value = fields_.Object("speculative")) {
       JsonFields fields(*value, "speculative.", error_);
-      ReadType(fields, "type", object.type);
-      ReadStrategy(fields, "strategy", object.strategy);
-      fields.Integer("num_speculative_tokens", 0, 64, object.n_max);
-      fields.Integer("n_min", 0, 64, object.n_min);
-      fields.Number("p_min", 0, 1, object.p_min);
+      object = ReadSettings(fields, kOwn);
       fields.Switch("enabled", request().speculative.enabled);
       fields.Switch("trace", call_.trace);
       fields.Finish();
       if (call_.trace && !call_.stream)
         fields.Bad("trace", "stream is not true; only streams show rounds");
     }
-    ReadType(fields_, "speculative.type", dotted.type);
-    ReadStrategy(fields_, "speculative.strategy", dotted.strategy);
-    fields_.Integer("speculative.n_max", 0, 64, dotted.n_max);
-    fields_.Integer("speculative.n_min", 0, 64, dotted.n_min);
-    fields_.Number("speculative.p_min", 0, 1, dotted.p_min);
+    const Settings dotted = ReadSettings(fields_, kDotted);
     SpeculativeParameters& s = request().speculative;
-    s.method = OneOf("speculative.type", object.type, dotted.type);
-    s.strategy = OneOf("speculative.strategy", object.strategy, dotted.strategy);
-    s.num_speculative_tokens = OneOf("speculative.n_max", object.n_max, dotted.n_max);
-    s.min_speculative_tokens = OneOf("speculative.n_min", object.n_min, dotted.n_min);
-    s.draft_p_min = OneOf("speculative.p_min", object.p_min, dotted.p_min);
+    s.method = OneOf(kDotted.type, object.type, dotted.type);
+    s.strategy = OneOf(kDotted.strategy, object.strategy, dotted.strategy);
+    s.num_speculative_tokens = OneOf(kDotted.n_max, object.n_max, dotted.n_max);
+    s.min_speculative_tokens = OneOf(kDotted.n_min, object.n_min, dotted.n_min);
+    s.draft_p_min = OneOf(kDotted.p_min, object.p_min, dotted.p_min);
     UsePrediction();
   }
 
@@ -334,6 +330,19 @@ class CallReader {
     std::optional<int> n_max, n_min;
     std::optional<float> p_min;
   };
+  struct SettingNames {
+    const char *type, *strategy, *n_max, *n_min, *p_min;
+  };
+
+  Settings ReadSettings(JsonFields& fields, const SettingNames& names) {
+    Settings read;
+    ReadType(fields, names.type, read.type);
+    ReadStrategy(fields, names.strategy, read.strategy);
+    fields.Integer(names.n_max, 0, kMaxDraft, read.n_max);
+    fields.Integer(names.n_min, 0, kMaxDraft, read.n_min);
+    fields.Number(names.p_min, 0, 1, read.p_min);
+    return read;
+  }
 
   template <typename T>
   std::optional<T> OneOf(const char* name, const std::optional<T>& a, const std::optional<T>& b) {
@@ -412,15 +421,13 @@ Parsed<GenerationCall> ReadChatCall(const Json& body, const ModelLimits& limits)
 }
 
 Parsed<GenerationCall> ParseCompletionCall(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return Refuse(json.error());
-  return ReadCompletionCall(*json, limits);
+  return ReadJsonObject(body).and_then(
+      [&](const Json& json) { return ReadCompletionCall(json, limits); });
 }
 
 Parsed<GenerationCall> ParseChatCall(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return Refuse(json.error());
-  return ReadChatCall(*json, limits);
+  return ReadJsonObject(body).and_then(
+      [&](const Json& json) { return ReadChatCall(json, limits); });
 }
 
 Parsed<GenerationCall> ParseVerifyCall(std::string_view body, const ModelLimits& limits) {
@@ -439,51 +446,39 @@ void ReadCacheSalt(JsonFields& fields, std::string& salt) {
 }
 
 Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return Refuse(json.error());
-  std::optional<ApiError> error;
-  JsonFields fields(*json, "", error);
-  TokenizeCall call;
-  ReadModel(fields, limits);
-  const bool content = fields.Text({"content", "prompt"}, call.content);
-  if (fields.Has("messages")) call.messages = ReadMessages(fields, error);
-  if (content && fields.Has("messages"))
-    fields.Bad("messages", "a content is given too; keep one of them");
-  if (!content && !fields.Has("messages"))
-    fields.Missing({"content", "prompt", "messages"}, "it is missing; give a text, or messages");
-  fields.Switch("add_generation_prompt", call.add_generation_prompt);
-  if (const Json* const tools = fields.Find("tools"); tools != nullptr) {
-    if (!tools->is_array())
-      fields.Bad("tools", "it is not a list; give a list of tools, or leave it out");
-    else if (!tools->empty())
-      call.tools_json = tools->written();
-  }
-  if (const Json* const more = fields.Object("chat_template_kwargs"))
-    call.template_kwargs_json = more->written();
-  fields.Switch("add_special", call.add_special);
-  fields.Switch("parse_special", call.parse_special);
-  fields.Switch("with_pieces", call.with_pieces);
-  fields.Finish();
-  if (error) return Refuse(*std::move(error));
-  return call;
+  return ReadBody<TokenizeCall>(body, [&](JsonFields& fields, TokenizeCall& call) {
+    ReadModel(fields, limits);
+    const bool content = fields.Text({"content", "prompt"}, call.content);
+    if (fields.Has("messages")) call.messages = ReadMessages(fields);
+    if (content && fields.Has("messages"))
+      fields.Bad("messages", "a content is given too; keep one of them");
+    if (!content && !fields.Has("messages"))
+      fields.Missing({"content", "prompt", "messages"}, "it is missing; give a text, or messages");
+    fields.Switch("add_generation_prompt", call.add_generation_prompt);
+    if (const Json* const tools = fields.Find("tools"); tools != nullptr) {
+      if (!tools->is_array())
+        fields.Bad("tools", "it is not a list; give a list of tools, or leave it out");
+      else if (!tools->empty())
+        call.tools_json = tools->written();
+    }
+    if (const Json* const more = fields.Object("chat_template_kwargs"))
+      call.template_kwargs_json = more->written();
+    fields.Switch("add_special", call.add_special);
+    fields.Switch("parse_special", call.parse_special);
+    fields.Switch("with_pieces", call.with_pieces);
+  });
 }
 
 Parsed<DetokenizeCall> ParseDetokenizeCall(std::string_view body, const ModelLimits& limits) {
-  const Parsed<Json> json = ReadJsonObject(body);
-  if (!json) return Refuse(json.error());
-  std::optional<ApiError> error;
-  JsonFields fields(*json, "", error);
-  DetokenizeCall call;
-  ReadModel(fields, limits);
-  const Json* const tokens = fields.Find("tokens");
-  if (tokens == nullptr || !tokens->is_array())
-    fields.Bad("tokens", "it is not a list of token ids; give one");
-  else
-    ReadTokenIds("tokens", *tokens, limits.vocabulary_size, fields, call.tokens);
-  fields.Switch("special", call.special);
-  fields.Finish();
-  if (error) return Refuse(*std::move(error));
-  return call;
+  return ReadBody<DetokenizeCall>(body, [&](JsonFields& fields, DetokenizeCall& call) {
+    ReadModel(fields, limits);
+    const Json* const tokens = fields.Find("tokens");
+    if (tokens == nullptr || !tokens->is_array())
+      fields.Bad("tokens", "it is not a list of token ids; give one");
+    else
+      ReadTokenIds("tokens", *tokens, limits.vocabulary_size, fields, call.tokens);
+    fields.Switch("special", call.special);
+  });
 }
 
 }  // namespace foretoken::server

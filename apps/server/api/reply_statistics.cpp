@@ -2,22 +2,12 @@
 #include "server/api/reply_statistics.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "server/api/object_text.h"
 #include "server/api/stats_json.h"
 
 namespace foretoken::server {
 namespace {
-
-void PutIfAny(Json& object, const char* key, const std::optional<double>& value) {
-  if (value) object[key] = *value;
-}
-
-std::optional<double> PerSecond(std::int64_t n, double ms) {
-  if (n <= 0 || !(ms > 0)) return std::nullopt;
-  return 1000.0 * static_cast<double>(n) / ms;
-}
 
 // The statistics of all choices of a reply together.
 struct Together {
@@ -52,26 +42,11 @@ Together Sum(std::span<const Choice> choices) {
   return sum;
 }
 
-std::optional<double> Speedup(double plain_ms, double actual_ms) {
-  if (!(plain_ms > 0) || !(actual_ms > 0)) return std::nullopt;
-  return plain_ms / actual_ms;
-}
-
-// llama.cpp's names, and the waiting times.
-Json TimingsJson(const Together& sum) {
-  const Timings& t = sum.timings;
-  Json json = {{"prompt_n", t.prompt_tokens}, {"prompt_ms", t.prompt_ms}};
-  if (t.prompt_tokens > 0) json["prompt_per_token_ms"] = t.prompt_ms / t.prompt_tokens;
-  PutIfAny(json, "prompt_per_second", PerSecond(t.prompt_tokens, t.prompt_ms));
-  json["predicted_n"] = t.decoded_tokens;
-  json["predicted_ms"] = t.decode_ms;
-  if (t.decoded_tokens > 0) json["predicted_per_token_ms"] = t.decode_ms / t.decoded_tokens;
-  PutIfAny(json, "predicted_per_second", PerSecond(t.decoded_tokens, t.decode_ms));
-  json["draft_n"] = sum.speculation.drafted;
-  json["draft_n_accepted"] = sum.speculation.accepted;
-  json["queue_ms"] = sum.queue_ms;
-  json["first_token_ms"] = sum.first_token_ms;
-  return json;
+void PutTimes(Json& json, const std::string& name, int n, double ms) {
+  json[name + "_n"] = n;
+  json[name + "_ms"] = ms;
+  if (n > 0) json[name + "_per_token_ms"] = ms / n;
+  if (n > 0 && ms > 0) json[name + "_per_second"] = 1000.0 * n / ms;
 }
 
 Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
@@ -80,7 +55,8 @@ Json RequestSpeculationJson(const ReplyFrame& frame, const Together& sum) {
                {"lossless", sum.lossless},
                {"lookahead", sum.controller.empty() ? frame.engine->controller : sum.controller},
                {"num_speculative_tokens", frame.num_speculative_tokens}};
-  PutIfAny(json, "estimated_speedup", Speedup(sum.plain_ms, sum.actual_ms));
+  if (sum.plain_ms > 0 && sum.actual_ms > 0)
+    json["estimated_speedup"] = sum.plain_ms / sum.actual_ms;
   PutTimedCounts(json, sum.speculation);
   json["drafters"] = DrafterCountsJson(sum.drafters);
   return json;
@@ -126,12 +102,22 @@ Json UsageJson(const Usage& usage) {
             {"rejected_prediction_tokens", usage.rejected_prediction_tokens}}}};
 }
 
+void PutTimings(Json& json, const Timings& timings, const SpeculationStats& speculation) {
+  PutTimes(json, "prompt", timings.prompt_tokens, timings.prompt_ms);
+  PutTimes(json, "predicted", timings.decoded_tokens, timings.decode_ms);
+  json["draft_n"] = speculation.drafted;
+  json["draft_n_accepted"] = speculation.accepted;
+}
+
 void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> choices) {
   const Together sum = Sum(choices);
   json["seed"] = sum.seed;
   if (auto notices = NoticesOf(frame, choices); !notices.empty())
     json["notices"] = std::move(notices);
-  json["timings"] = TimingsJson(sum);
+  Json& timings = json["timings"];
+  PutTimings(timings, sum.timings, sum.speculation);
+  timings["queue_ms"] = sum.queue_ms;
+  timings["first_token_ms"] = sum.first_token_ms;
   json["speculation"] = RequestSpeculationJson(frame, sum);
 }
 

@@ -70,6 +70,7 @@ std::optional<std::int32_t> IdOf(const Json& value, int vocabulary_size) {
   return static_cast<std::int32_t>(*id);
 }
 
+// False bans the token.
 void ReadOneBias(const Json& key, const Json& value, int vocabulary_size, JsonFields& fields,
                  SamplingParameters& s) {
   const auto id = IdOf(key, vocabulary_size);
@@ -90,19 +91,12 @@ void ReadOneBias(const Json& key, const Json& value, int vocabulary_size, JsonFi
   s.logit_bias[*id] = static_cast<float>(bias);
 }
 
-// {"id": bias}, or llama.cpp's [[id, bias]], where false bans the token.
 void ReadBias(JsonFields& fields, int vocabulary_size, SamplingParameters& s) {
   const Json* const biases = fields.Find("logit_bias");
   if (biases == nullptr) return;
-  bool good = biases->is_structured();
-  if (biases->is_object())
-    for (const auto& [key, value] : biases->members())
-      ReadOneBias(Json(key), value, vocabulary_size, fields, s);
-  if (biases->is_array())
-    for (const Json& pair : *biases) {
-      good &= pair.is_array() && pair.size() == 2;
-      if (good) ReadOneBias(pair[0], pair[1], vocabulary_size, fields, s);
-    }
+  const bool good = EachBias(*biases, [&](const Json& key, const Json& value) {
+    ReadOneBias(key, value, vocabulary_size, fields, s);
+  });
   if (!good)
     fields.Bad("logit_bias",
                "it is not an object of ids and numbers, nor a list of such pairs; give one");

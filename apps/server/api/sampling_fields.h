@@ -16,6 +16,18 @@ namespace foretoken::server {
 bool ReadTokenIds(std::string_view name, const Json& list, int vocabulary_size, JsonFields& fields,
                   std::vector<std::int32_t>& out);
 
+// Calls use(token, bias) for each member {"id": bias}, or each of llama.cpp's pairs [[id, bias]]. False: there is
+// something else.
+bool EachBias(const Json& biases, const auto& use) {
+  bool good = biases.is_structured();
+  for (const auto& [name, bias] : biases.members()) use(Json(name), bias);
+  for (const Json& pair : biases) {
+    good &= pair.is_array() && pair.size() == 2;
+    if (good) use(pair[0], pair[1]);
+  }
+  return good;
+}
+
 // fields: those of the body. Errors go to them.
 void ReadSamplingFields(JsonFields& fields, int vocabulary_size, SamplingParameters& sampling,
                         DryBreakers& dry_breakers);
