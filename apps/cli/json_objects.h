@@ -11,11 +11,8 @@
 namespace foretoken::cli {
 
 // Bytes that are not UTF-8 become U+FFFD.
-inline std::string JsonText(const Json& json) {
-  return json.dump();
-}
 inline std::string JsonLine(const Json& json) {
-  return JsonText(json) + "\n";
+  return json.dump() + "\n";
 }
 
 template <typename Value>

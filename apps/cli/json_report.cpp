@@ -191,8 +191,4 @@ std::string TextJson(const std::string& text, std::span<const std::int32_t> ids)
   return JsonLine(json);
 }
 
-std::string Quoted(const std::string& text) {
-  return JsonText(Json(text));
-}
-
 }  // namespace foretoken::cli

@@ -17,7 +17,5 @@ std::string GenerationJson(const Generation& generation);
 std::string InspectionJson(const Inspection& inspection, bool with_tensors, bool with_metadata);
 std::string TokensJson(std::span<const std::int32_t> ids, const std::vector<std::string>& pieces);
 std::string TextJson(const std::string& text, std::span<const std::int32_t> ids);
-// A string in JSON's form, with quotes, to show bytes on one line.
-std::string Quoted(const std::string& text);
 
 }  // namespace foretoken::cli

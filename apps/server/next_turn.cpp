@@ -29,30 +29,21 @@ ChatMessage MessageOf(const std::vector<calls::AnswerPart>& answer, const std::s
     if (part.kind == Kind::kName) calls.push_back({.name = part.text, .arguments = {}});
     if (part.kind == Kind::kArguments && !calls.empty()) calls.back().arguments += part.text;
   }
-  std::string list;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    ObjectText function, call;
-    function.Put("name", QuotedText(calls[i].name))
-        .Put("arguments", QuotedText(calls[i].arguments.empty() ? "{}" : calls[i].arguments));
-    call.Put("id", QuotedText(id + std::to_string(i)))
-        .Put("type", QuotedText("function"))
-        .Put("function", function.Text());
-    list.append(list.empty() ? "" : ", ").append(call.Text());
-  }
-  ObjectText members;
-  members.Put("role", QuotedText("assistant"))
-      .Put("content", text.empty() ? "null" : QuotedText(text))
-      .Put("tool_calls", "[" + list + "]");
-  return {.role = "assistant", .content = text, .members_json = members.Text()};
+  Json list = Json::array();
+  for (const auto& [name, arguments] : calls)
+    list.push_back(
+        {{"id", id + std::to_string(list.size())},
+         {"type", "function"},
+         {"function", {{"name", name}, {"arguments", arguments.empty() ? "{}" : arguments}}}});
+  const Json members = {
+      {"role", "assistant"}, {"content", NullIfEmpty(text)}, {"tool_calls", std::move(list)}};
+  return {.role = "assistant", .content = text, .members_json = members.written()};
 }
 
 ChatMessage ResultOf(const std::string& name, const std::string& id, const std::string& result) {
-  ObjectText members;
-  members.Put("role", QuotedText("tool"))
-      .Put("tool_call_id", QuotedText(id + "0"))
-      .Put("name", QuotedText(name))
-      .Put("content", QuotedText(result));
-  return {.role = "tool", .content = result, .members_json = members.Text()};
+  const Json members = {
+      {"role", "tool"}, {"tool_call_id", id + "0"}, {"name", name}, {"content", result}};
+  return {.role = "tool", .content = result, .members_json = members.written()};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 
+#include "base/json/json.h"
 #include "cli/files/inspection.h"
 #include "cli/json_report.h"
 #include "cli/report.h"
@@ -169,7 +170,7 @@ std::string MetadataList(const Inspection& inspection) {
   std::string out = "\nmetadata\n";
   for (const auto& [key, value] : inspection.metadata) {
     // Quoted if the value contains line breaks, as chat templates do.
-    const std::string quoted = Quoted(value);
+    const std::string quoted = QuotedJson(value);
     const bool plain = quoted.size() == value.size() + 2;
     out += fmt::format("  {} = {}\n", OnOneLine(key), plain ? value : quoted);
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json/json.h"
 #include "cli/input.h"
 #include "cli/json_report.h"
 #include "cli/report.h"
@@ -100,7 +101,7 @@ Status Finish(TokenizeSettings& s) {
 std::string Table(const std::vector<std::int32_t>& ids, const std::vector<std::string>& pieces) {
   std::string out;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    out += fmt::format("{:>7}  {}\n", ids[i], Quoted(pieces[i]));
+    out += fmt::format("{:>7}  {}\n", ids[i], QuotedJson(pieces[i]));
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json_objects.h"
 #include "cli/pair/certify_report.h"
+#include "server/api/stats_json.h"
 
 namespace foretoken::cli {
 namespace {
@@ -74,10 +75,7 @@ std::string CertificationJson(const Certification& c) {
                {"temperature", c.request->sampling.temperature},
                {"seed", c.request->seed},
                {"runs", std::move(rows)}};
-  json["drafters"] = Json::object();
-  for (const auto& [name, count] : c.equality.drafters)
-    json["drafters"][name] = {
-        {"rounds", count.rounds}, {"drafted", count.drafted}, {"accepted", count.accepted}};
+  json["drafters"] = server::DrafterCountsJson(c.equality.drafters);
   json["first_difference"] = c.equality.first ? DifferenceJson(*c.equality.first) : Json(nullptr);
   json["sampled_left_out"] = c.equality.sampled_left_out;
   json["law"] = c.distribution ? DistributionJson(*c.distribution) : Json(nullptr);

@@ -163,8 +163,8 @@ class Messages final : public ReplyWriter {
     const bool whole = said.starts_with('{') && ReadJson(said).has_value();
     return ObjectText()
         .Put("type", "\"tool_use\"")
-        .Put("id", QuotedText(CallId(frame, n)))
-        .Put("name", QuotedText(name))
+        .Put("id", QuotedJson(CallId(frame, n)))
+        .Put("name", QuotedJson(name))
         .Put("input", whole ? WithoutSpace(said) : "{}")
         .Text();
   }

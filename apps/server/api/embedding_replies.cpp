@@ -62,7 +62,7 @@ LongText OpenAiEmbeddings(const EmbeddingCall& call, const Shared& all) {
     (base64 ? WriteBase64 : WriteRow)(all->inputs[i], out);
     out += '}';
   });
-  text.Add(fmt::format(R"(,"model":{},"usage":{}}})", QuotedText(all->model), UsageText(*all)));
+  text.Add(fmt::format(R"(,"model":{},"usage":{}}})", QuotedJson(all->model), UsageText(*all)));
   return text;
 }
 
@@ -91,7 +91,7 @@ LongText OllamaEmbeddings(const EmbeddingCall& call, const Shared& all) {
     text.Add(all->inputs.empty() ? "[]}" : "}");
     return text;
   }
-  text.Add(fmt::format(R"({{"model":{},"embeddings":)", QuotedText(all->model)));
+  text.Add(fmt::format(R"({{"model":{},"embeddings":)", QuotedJson(all->model)));
   text.AddList(all->inputs.size(), write);
   text.Add(fmt::format(R"(,"total_duration":{},"load_duration":0,"prompt_eval_count":{}}})",
                        all->time.count(), all->n_tokens));
@@ -152,15 +152,15 @@ LongText RanksText(RerankCall call, const Embeddings& embeddings) {
   LongText text;
   if (!tei)
     text.Add(fmt::format(R"({{"model":{},"object":"list","usage":{},"notices":[{}],"results":)",
-                         QuotedText(embeddings.model), UsageText(embeddings),
-                         call.pooling == Pooling::kRank ? "" : QuotedText(kCosines)));
+                         QuotedJson(embeddings.model), UsageText(embeddings),
+                         call.pooling == Pooling::kRank ? "" : QuotedJson(kCosines)));
   text.AddList(n, [ranks = RanksOf(call, embeddings), documents = std::move(call.documents),
                    with = call.with_documents, tei](std::size_t i, std::string& out) {
     const auto [document, score] = ranks[i];
     fmt::format_to(std::back_inserter(out), R"({{"index":{},"{}":{})", document,
                    tei ? "score" : "relevance_score", score);
     if (with)
-      out += (tei ? R"(,"text":)" : R"(,"document":{"text":)") + QuotedText(documents[document]) +
+      out += (tei ? R"(,"text":)" : R"(,"document":{"text":)") + QuotedJson(documents[document]) +
              (tei ? "" : "}");
     out += '}';
   });

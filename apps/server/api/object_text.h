@@ -19,11 +19,6 @@ inline Json NullIfEmpty(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
-// The JSON of a text.
-inline std::string QuotedText(std::string_view text) {
-  return QuotedJson(text);
-}
-
 // Valid JSON without the white space around its values, and so without line breaks.
 inline std::string WithoutSpace(std::string_view json) {
   std::string text;
@@ -56,7 +51,7 @@ class ObjectText {
  public:
   ObjectText& Put(std::string_view name, std::string_view json) {
     if (!members_.empty()) members_ += ", ";
-    members_.append(QuotedText(name)).append(": ").append(json);
+    members_.append(QuotedJson(name)).append(": ").append(json);
     return *this;
   }
   const std::string& members() const { return members_; }

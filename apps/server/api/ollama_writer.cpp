@@ -63,7 +63,7 @@ class OllamaAnswer {
     for (char& c : arguments)
       if (c == '\n' || c == '\r') c = ' ';
     calls_.append(calls_.empty() ? "" : ",")
-        .append(fmt::format("{{\"function\":{{\"name\":{},\"arguments\":{}}}}}", QuotedText(name),
+        .append(fmt::format("{{\"function\":{{\"name\":{},\"arguments\":{}}}}}", QuotedJson(name),
                             arguments));
   }
   bool lost() const { return lost_; }  // a call that was cut
@@ -71,8 +71,8 @@ class OllamaAnswer {
 
   // What was said since the last call, as a member of a reply.
   std::string Take(bool chat) {
-    const std::string text = QuotedText(std::exchange(text_, {}));
-    const std::string thought = thought_.empty() ? "" : ",\"thinking\":" + QuotedText(thought_);
+    const std::string text = QuotedJson(std::exchange(text_, {}));
+    const std::string thought = thought_.empty() ? "" : ",\"thinking\":" + QuotedJson(thought_);
     const std::string calls = std::exchange(calls_, {});
     thought_.clear();
     if (!chat) return "\"response\":" + text + thought;
@@ -133,7 +133,7 @@ class Ollama final : public ReplyWriter {
  private:
   // The beginning of a reply or of a part, up to what was said.
   std::string Opening(const ReplyFrame& frame) {
-    return fmt::format("{{\"model\":{},\"created_at\":\"{}\",{}", QuotedText(frame.model),
+    return fmt::format("{{\"model\":{},\"created_at\":\"{}\",{}", QuotedJson(frame.model),
                        OllamaTime(std::chrono::system_clock::now()), answer_.Take(chat_));
   }
 

@@ -46,7 +46,7 @@ LongText NamedText(std::string_view name, std::string content) {
   text.AddEach(n, [content = std::move(content), ends = std::move(ends)](std::size_t i,
                                                                          std::string& out) {
     const std::size_t begin = i == 0 ? 0 : ends[i - 1];
-    const std::string quoted = QuotedText(std::string_view(content).substr(begin, ends[i] - begin));
+    const std::string quoted = QuotedJson(std::string_view(content).substr(begin, ends[i] - begin));
     out.append(quoted, 1, quoted.size() - 2);
   });
   text.Add("\"}");

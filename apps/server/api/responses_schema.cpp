@@ -116,7 +116,7 @@ class ResponsesReader {
     std::optional<std::string> instructions;
     if (std::string text; fields_.Text("instructions", text) && !text.empty())
       instructions = std::move(text);
-    echo_.Put("instructions", instructions ? QuotedText(*instructions) : "null");
+    echo_.Put("instructions", instructions ? QuotedJson(*instructions) : "null");
     fields_.Switch("store", request_.store);
     fields_.Text("previous_response_id", request_.previous);
     const Json* const input = fields_.Find("input");
@@ -175,7 +175,7 @@ class ResponsesReader {
       fields.Finish();
     }
     echo_.Put("text",
-              ObjectText().Put("format", format).Put("verbosity", QuotedText(verbosity)).Text());
+              ObjectText().Put("format", format).Put("verbosity", QuotedJson(verbosity)).Text());
   }
 
   void ReadFormat(const Json& format) {

@@ -117,12 +117,9 @@ class Responses final : public ReplyWriter {
   std::string Failure(const ApiError& error) override {
     status_ = "failed";
     error_ = {{"code", ResponseErrorCode(error)}, {"message", error.message}};
-    const auto text_or_null = [](const std::string& text) {
-      return text.empty() ? Json(nullptr) : Json(text);
-    };
     Emit("error", {{"code", NameOf(error)},
                    {"message", error.message},
-                   {"param", text_or_null(error.param)}});
+                   {"param", NullIfEmpty(error.param)}});
     EmitResponse("response.failed", ResponseText(nullptr));
     return TakeEvents();
   }

@@ -52,12 +52,11 @@ LongText ItemListJson(ResponseChain chain, const std::vector<const StoredItem*>&
     if (item != items.front()) text.Add(",");
     AddShared(text, item->json, owner);
   }
-  const auto id = [](const StoredItem* item) { return item ? QuotedText(item->id) : "null"; };
-  ObjectText rest;
-  rest.Put("first_id", id(items.empty() ? nullptr : items.front()))
-      .Put("last_id", id(items.empty() ? nullptr : items.back()))
-      .Put("has_more", has_more ? "true" : "false");
-  text.Add("]," + rest.members() + "}");
+  const bool some = !items.empty();
+  const Json rest = {{"first_id", some ? Json(items.front()->id) : Json()},
+                     {"last_id", some ? Json(items.back()->id) : Json()},
+                     {"has_more", has_more}};
+  text.Add("]," + rest.written().substr(1));
   return text;
 }
 

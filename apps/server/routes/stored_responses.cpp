@@ -60,9 +60,7 @@ HttpResponse DeleteResponse(Service& service, const HttpRequest& request, LogLin
   const std::string id = NameInPath(request);
   if (!service.responses.Delete(ClientOfRequest(service, request), id))
     return FailedResponse(UnknownResponse(id), line);
-  ObjectText reply;
-  reply.Put("id", QuotedText(id)).Put("object", "\"response\"").Put("deleted", "true");
-  return {.body = reply.Text()};
+  return {.body = Json{{"id", id}, {"object", "response"}, {"deleted", true}}.written()};
 }
 
 HttpResponse CancelResponse(Service& service, const HttpRequest& request, LogLine& line) {
