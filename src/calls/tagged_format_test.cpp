@@ -82,7 +82,7 @@ const std::vector<Written> kWritten = {
      "\n</｜DSML｜function_calls>",
      {"｜DSML｜"}}};
 
-// Texts, and what they are in JSON.
+// Texts, and what stands for them between the quotes of a JSON string.
 const std::vector<std::pair<std::string, std::string>> kTexts = {
     {"Rome", "Rome"},
     {"", ""},

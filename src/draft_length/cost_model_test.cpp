@@ -232,7 +232,7 @@ struct Machine {
   RoundCosts costs;
 };
 
-// What is chosen for a sequence alone.
+// The plan that is chosen for a sequence that runs alone.
 Plan Chosen(CostModel& model, const Offer& offer) {
   Plan plan{.offers = {&offer, 1}};
   model.Choose({&plan, 1});

@@ -249,7 +249,7 @@ std::vector<int> LengthsFrom(int first, int n_rows) {
   return lengths;
 }
 
-// Numbers, and the same in every table.
+// All results are finite, and each table gives the bits of the scalar one.
 void ExpectTheBitsOfTheScalarTable(const AttentionShape& shape) {
   const Problem problem(shape);
   const auto expected = problem.Run(Scalar());

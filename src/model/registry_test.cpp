@@ -41,7 +41,7 @@ constexpr auto kNoError = static_cast<ErrorCode>(-1), kInvalid = ErrorCode::kInv
 ErrorCode CodeOf(const Result<ModelConfig>& config) {
   return config ? kNoError : config.error().code;
 }
-// The code of an error where these keys have this one more.
+// The code of the error that one key more causes.
 ErrorCode CodeWith(formats::Metadata m, const std::string& key, formats::MetadataValue value) {
   m.Set(key, std::move(value));
   return CodeOf(ConfigFromMetadata(m));

@@ -159,7 +159,7 @@ TEST_P(Allocations, DoNotGrowInUnusualRounds) {
 // The engine's thread, its queue and its mailboxes add nothing to the tokens of a request that only
 // wants its end.
 TEST_P(Allocations, DoNotGrowWithTheTextOfAnAsyncEngine) {
-  const auto engine = Checked(AsyncEngine::Start(Open(GetParam())));
+  const auto engine = Got(AsyncEngine::Start(Open(GetParam())));
   const auto count = [&](int n) {
     Request request = Asking(n);
     request.sampling.temperature = 0;
@@ -175,7 +175,7 @@ TEST_P(Allocations, DoNotGrowWithTheTextOfAnAsyncEngine) {
 
 // Looking at what rounds were made of costs nothing once there is room for the drafter's logits.
 TEST(DecoderAllocations, AreTheSameWithALookAtDistributionsAndLogits) {
-  const auto decoder = Checked(SpeculativeDecoder::Create(PairOptions()));
+  const auto decoder = Got(SpeculativeDecoder::Create(PairOptions()));
   const auto count = [&](const DraftOptions& looks) {
     const Request request = Asking(400);
     const std::size_t before = n_allocations;

@@ -99,8 +99,8 @@ Request Asking(float temperature) {
 
 template <typename T>
 void ExpectNamed(const Result<T>& result, const std::string& path) {
-  EXPECT_TRUE(Refused(result, "not finite", ErrorCode::kInvalidFile));
-  EXPECT_TRUE(Refused(result, path));
+  EXPECT_TRUE(Fails(result, ErrorCode::kInvalidFile, "not finite"));
+  EXPECT_TRUE(Fails(result, path));
 }
 
 // One thread, and no tiles are kept.
@@ -126,7 +126,7 @@ TEST_P(NotFinite, TargetsEndTheRequest) {
       for (const float temperature : {0.0f, 0.8f}) {
         const auto completion = engine->Generate(Asking(temperature));
         ExpectNamed(completion, path);
-        EXPECT_TRUE(Refused(completion, " tokens of text"));
+        EXPECT_TRUE(Fails(completion, " tokens of text"));
       }
       EXPECT_EQ(engine->load().used_blocks, 0);
     }
@@ -135,10 +135,10 @@ TEST_P(NotFinite, TargetsEndTheRequest) {
 TEST_P(NotFinite, TargetsEndDecodersAndScores) {
   const std::string path = WriteWounded(GetParam());
   const EngineOptions options = OptionsWith(path);
-  ExpectNamed(Checked(SpeculativeDecoder::Create(options))->Generate(Asking(0)), path);
+  ExpectNamed(Got(SpeculativeDecoder::Create(options))->Generate(Asking(0)), path);
   const std::vector<std::int32_t> tokens = {1, 300, 301};
   ExpectNamed(OpenEngine(options)->Score(tokens), path);
-  const auto scorer = Checked(Scorer::Create(options));
+  const auto scorer = Got(Scorer::Create(options));
   ExpectNamed(scorer->Score(tokens), path);
   EXPECT_EQ(scorer->length(0), 0);
 }
@@ -190,13 +190,13 @@ Result<Completion> WithProcessor(float value, float temperature, bool others) {
 TEST(NotFiniteOfCallers, ProcessorsThatLeaveWhatIsNoNumberEndTheirRequest) {
   for (const float temperature : {0.0f, 0.8f}) {
     for (const float value : {kNan, kInf}) {
-      EXPECT_TRUE(Refused(WithProcessor(value, temperature, false), "logits processor: after ",
-                          ErrorCode::kInvalidArgument));
-      const Completion other = Checked(WithProcessor(value, temperature, true));
+      EXPECT_TRUE(Fails(WithProcessor(value, temperature, false), ErrorCode::kInvalidArgument,
+                        "logits processor: after "));
+      const Completion other = Got(WithProcessor(value, temperature, true));
       EXPECT_EQ(other.token_ids.size(), 12u);
       EXPECT_FALSE(other.error);
     }
-    EXPECT_EQ(Checked(WithProcessor(-kInf, temperature, false)).token_ids.size(), 12u);
+    EXPECT_EQ(Got(WithProcessor(-kInf, temperature, false)).token_ids.size(), 12u);
   }
 }
 
@@ -208,12 +208,12 @@ TEST(NotFiniteOfCallers, GivenLogitsAreNamedByRow) {
     VerificationOptions options{.vocabulary_size = 50};
     const auto verified = Verify(options, {.drafts = drafts, .target_logits = {logits, 50}});
     ASSERT_EQ(verified.has_value(), value == -kInf);
-    if (!verified) EXPECT_TRUE(Refused(verified, "target logits: row 1 holds NaN"));
+    if (!verified) EXPECT_TRUE(Fails(verified, "target logits: row 1 holds NaN"));
   }
   const std::vector<float> banned(2 * 50, -kInf);
   EXPECT_TRUE(
-      Refused(Verify({.vocabulary_size = 50}, {.drafts = drafts, .target_logits = {banned, 50}}),
-              "row 0 bans every token"));
+      Fails(Verify({.vocabulary_size = 50}, {.drafts = drafts, .target_logits = {banned, 50}}),
+            "row 0 bans every token"));
 }
 
 TEST(NotFiniteOfCallers, ABiasIsFiniteOrBans) {
@@ -222,7 +222,7 @@ TEST(NotFiniteOfCallers, ABiasIsFiniteOrBans) {
     sampling.logit_bias = {{9, value}};
     const Status status = sampling.Validate(50);
     EXPECT_EQ(status.has_value(), value < 0) << value;
-    if (!status) EXPECT_TRUE(Refused(status, "logit_bias"));
+    if (!status) EXPECT_TRUE(Fails(status, "logit_bias"));
   }
 }
 

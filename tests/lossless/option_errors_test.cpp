@@ -146,7 +146,7 @@ TEST_F(OptionErrors, OfRequestsNameOptions) {
        engine->FormatChat(std::vector<ChatMessage>{{"user", "a"}}, {}));
   Take("a template",
        engine->FormatChat(std::vector<ChatMessage>{{"user", "a"}}, {.chat_template = "absent"}));
-  const auto scorer = Checked(Scorer::Create(options));
+  const auto scorer = Got(Scorer::Create(options));
   Take("scores beyond the context", scorer->Score(std::vector<std::int32_t>(300, 60)));
   Take("scores beyond the cache", scorer->Score(std::vector<std::int32_t>(200, 60)));
   Take("no such sequence", scorer->Score(std::vector<std::int32_t>{60}, 2));
@@ -193,7 +193,7 @@ TEST_F(OptionErrors, OfToolsAndPartsNameOptions) {
   Take("texts", MakeSuffixDrafter({.max_tokens = -1}));
   Take("the mean's weight", AdaptiveLookahead::Create({.alpha = 2}));
   Take("no vocabulary", DraftVerification::Create({}));
-  const auto session = Checked(DraftSession::Create(Checked(MakeNgramDrafter()), 320));
+  const auto session = Got(DraftSession::Create(Got(MakeNgramDrafter()), 320));
   Take("no text", session->Propose(4));
   Take("no prompt", session->Begin({}));
   ExpectNamed("QuantizeOptions::allow_requantize");

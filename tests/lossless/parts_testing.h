@@ -81,10 +81,10 @@ inline EngineOptions HeadOptions(fixtures::TinyHeadOptions head) {
 }
 
 inline std::unique_ptr<SpeculativeDecoder> MakeDecoder(const EngineOptions& options) {
-  return Checked(SpeculativeDecoder::Create(options));
+  return Got(SpeculativeDecoder::Create(options));
 }
 inline std::unique_ptr<Scorer> MakeScorer(const EngineOptions& options) {
-  return Checked(Scorer::Create(options));
+  return Got(Scorer::Create(options));
 }
 
 inline Request Ask(int n, float temperature = 0, std::uint64_t seed = 0, int k = 4) {

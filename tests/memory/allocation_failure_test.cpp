@@ -259,7 +259,7 @@ TEST_P(MemoryShort, ARequestWithAGrammar) {
 }
 
 TEST_P(MemoryShort, ADraftSession) {
-  const auto session = Checked(DraftSession::Create(Checked(MakeNgramDrafter()), 320));
+  const auto session = Got(DraftSession::Create(Got(MakeNgramDrafter()), 320));
   Sweep(stride(1), [&] {
     Outcome outcome;
     Status failed;
@@ -284,7 +284,7 @@ TEST_P(MemoryShort, ADraftSession) {
 
 TEST_P(MemoryShort, APipeline) {
   EngineOptions options = Options("standalone");
-  const auto pipeline = Checked(StandaloneSpeculativeDecodingPipeline::Create(options));
+  const auto pipeline = Got(StandaloneSpeculativeDecodingPipeline::Create(options));
   const auto run = [&] {
     Outcome outcome;
     Status failed;
@@ -392,7 +392,7 @@ TEST_P(MemoryShort, OpeningAnEngineWithAReducedHeadAndARecord) {
 TEST_P(MemoryShort, ADecoder) {
   EngineOptions options = Options("standalone");
   options.max_sequences = 1;
-  const auto decoder = Checked(SpeculativeDecoder::Create(options));
+  const auto decoder = Got(SpeculativeDecoder::Create(options));
   const auto run = [&] {
     Outcome outcome;
     Status failed;
@@ -440,7 +440,7 @@ TEST_P(MemoryShort, VerificationOfGivenLogits) {
 }
 
 TEST_P(MemoryShort, AScorer) {
-  const auto scorer = Checked(Scorer::Create(Options("none")));
+  const auto scorer = Got(Scorer::Create(Options("none")));
   const std::vector<std::int32_t> tokens = {1, 300, 301, 302, 303};
   Sweep(stride(1), [&] {
     Outcome outcome;

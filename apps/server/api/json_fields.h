@@ -208,7 +208,7 @@ class JsonFields {
   std::vector<std::string_view> known_, foreign_;
 };
 
-// A call of a body whose fields `read` takes: all that it has.
+// Reads a body: read(fields, call) takes the fields that it knows, and any other one is an error.
 template <typename Call>
 Parsed<Call> ReadBody(std::string_view body, const auto& read) {
   const Parsed<Json> json = ReadJsonObject(body);

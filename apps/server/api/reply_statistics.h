@@ -25,7 +25,7 @@ std::vector<std::string> NoticesOf(const ReplyFrame& frame, std::span<const Choi
 // OpenAI's object.
 Json UsageJson(const Usage& usage);
 
-// Their times, with llama.cpp's names.
+// Adds times and counts of drafts by llama.cpp's names: "prompt_n", "predicted_ms", "draft_n".
 void PutTimings(Json& json, const Timings& timings, const SpeculationStats& speculation);
 // The members `seed`, `notices`, `timings` and `speculation`.
 void PutStatistics(Json& json, const ReplyFrame& frame, std::span<const Choice> choices);

@@ -70,7 +70,7 @@ std::optional<std::int32_t> IdOf(const Json& value, int vocabulary_size) {
   return static_cast<std::int32_t>(*id);
 }
 
-// False bans the token.
+// A bias of false bans the token.
 void ReadOneBias(const Json& key, const Json& value, int vocabulary_size, JsonFields& fields,
                  SamplingParameters& s) {
   const auto id = IdOf(key, vocabulary_size);

@@ -132,7 +132,7 @@ void JsonTree::NumberValues() {
   }
 }
 
-// Values of members stand in memory as the nodes do.
+// An object's values stand in memory in the order of its children, so the child is found by its value's address.
 int JsonTree::Find(int node, std::string_view key) const {
   const Json* const value = (*this)[node].find(key);
   if (value == nullptr) return -1;

@@ -19,7 +19,7 @@ using tensor::DType;
 
 const std::vector<Token> kCopyText = {5, 9, 3, 77, 120, 6, 8, 44, 210, 9, 3, 77};
 
-// Those of tokens of the text.
+// The logits of the text's tokens [begin, end), of which `kept` stay.
 std::vector<float> CopyLogits(Runner& runner, kv::BlockTables& tables, int begin, int end,
                               int kept) {
   return LogitsOf(runner, tables, kCopyText, begin, end, kept);

@@ -13,13 +13,13 @@ namespace {
 
 std::shared_ptr<ModelDrafter> OpenedDrafter(ModelDrafterOptions options = {}) {
   options.threads = 1;
-  return Checked(OpenDrafter(Pair().draft, options));
+  return Got(OpenDrafter(Pair().draft, options));
 }
 std::unique_ptr<DraftSession> SessionOf(std::shared_ptr<Drafter> drafter, int vocabulary = 0) {
-  return Checked(DraftSession::Create(std::move(drafter), vocabulary));
+  return Got(DraftSession::Create(std::move(drafter), vocabulary));
 }
 Drafts Proposed(DraftSession& session, int k, bool distributions = false) {
-  return Checked(session.Propose(k, {.distributions = distributions}));
+  return Got(session.Propose(k, {.distributions = distributions}));
 }
 
 // The drafts of the engine's drafter and of the session for one request.
@@ -108,7 +108,7 @@ TEST(BuiltInDrafters, LookupsDraftWhatTheEnginesOwnDo) {
   for (const char* method : {"ngram", "suffix"}) {
     EngineOptions options = OptionsOfMethod(method);
     const auto drafter =
-        Checked(method == std::string("ngram") ? MakeNgramDrafter() : MakeSuffixDrafter());
+        Got(method == std::string("ngram") ? MakeNgramDrafter() : MakeSuffixDrafter());
     Request request = Ask(40, 0.2f, 2);
     request.prompt = "once upon a time once upon a time once upon a";
     request.sampling.logit_bias = {{60, 9.0f}, {61, 9.0f}};  // a text that repeats itself
@@ -156,7 +156,7 @@ TEST(BuiltInDrafters, AWindowIsThatOfTheEnginesOwnDraftModel) {
 TEST(BuiltInDrafters, ALongTextIsReadToItsEnd) {
   const std::string path =
       fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 51, .context_length = 1400});
-  const auto session = SessionOf(Checked(OpenDrafter(path, {.threads = 1})));
+  const auto session = SessionOf(Got(OpenDrafter(path, {.threads = 1})));
   std::vector<std::int32_t> text = {1};
   for (int i = 0; i < 1300; ++i) text.push_back(60 + i * 7 % 200);
   ASSERT_TRUE(session->Begin({.prompt = text, .seed = 2}));
@@ -255,7 +255,7 @@ TEST(BuiltInDrafters, ASessionWithoutASequenceIsRefused) {
   ASSERT_TRUE(first->Begin({.prompt = {1, 60}, .seed = 1}));
   const Drafts want = Proposed(*first, 4);
   EXPECT_EQ(
-      WhyNot(second->Begin({.prompt = {1, 99}})),
+      MessageOf(second->Begin({.prompt = {1, 99}})),
       "drafter 'draft-file': it drafts for 1 text(s) at a time, and other sessions have begun "
       "as many; end one, or make it for more (max_sequences)");
   EXPECT_FALSE(second->Propose(4));
@@ -263,8 +263,8 @@ TEST(BuiltInDrafters, ASessionWithoutASequenceIsRefused) {
   ASSERT_TRUE(first->Begin({.prompt = {1, 61}}));  // its own sequence
   EngineOptions options = TargetOptions();
   options.drafter = drafter;
-  EXPECT_TRUE(
-      Begins(WhyNot(Engine::Open(options)), "drafter 'draft-file': another engine, or a session"));
+  EXPECT_TRUE(Begins(MessageOf(Engine::Open(options)),
+                     "drafter 'draft-file': another engine, or a session"));
   first->End();
   {
     const auto opened = OpenEngine(options);
@@ -289,11 +289,11 @@ TEST(BuiltInDrafters, SessionsDraftTogetherInSharedPasses) {
   }
   for (int round = 0; round < 4; ++round) {
     const auto drafts =
-        Checked(DraftSession::ProposeAll(batch, 4, {.distributions = true, .logits = true}));
+        Got(DraftSession::ProposeAll(batch, 4, {.distributions = true, .logits = true}));
     const auto forwards = sessions[0]->TakeWork().forwards;
     EXPECT_LE(forwards, round == 0 ? 5 : 4);
     for (std::size_t i = 0; i < 3; ++i) {
-      const auto want = Checked(alone[i]->Propose(4, {.distributions = true, .logits = true}));
+      const auto want = Got(alone[i]->Propose(4, {.distributions = true, .logits = true}));
       EXPECT_EQ(drafts[i].tokens, want.tokens);
       EXPECT_TRUE(SameBits(drafts[i].distributions, want.distributions));
       EXPECT_EQ(drafts[i].logits.size(), want.tokens.size() * 320);
@@ -322,8 +322,7 @@ TEST(BuiltInDrafters, SessionsShowTheLogitsOfTheModel) {
                                 .shares_noise = false}));
     ASSERT_TRUE(session->Observe(first->tokens));
     const auto want = decoder->Draft({.logits = true});
-    const auto got =
-        Checked(session->Propose(static_cast<int>(want->tokens.size()), {.logits = true}));
+    const auto got = Got(session->Propose(static_cast<int>(want->tokens.size()), {.logits = true}));
     ASSERT_EQ(got.logits.size(), 4u * 320u);
     for (int i = 0; i < 4; ++i)
       EXPECT_TRUE(SameBits(std::span(got.logits).subspan(static_cast<std::size_t>(i) * 320, 320),
@@ -379,7 +378,7 @@ TEST(BuiltInDrafters, TheTargetItselfIsAcceptedWhole) {
     options.speculative.controller = controller;
     if (controller == std::string("batch-size"))
       options.speculative.num_speculative_tokens_per_batch_size = {{1, 8, 4}};
-    options.drafter = Checked(OpenDrafter(Pair().target, {.threads = 1}));
+    options.drafter = Got(OpenDrafter(Pair().target, {.threads = 1}));
     const auto engine = OpenEngine(options);
     std::int64_t drafted = 0;
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
@@ -428,25 +427,25 @@ TEST(BuiltInDrafters, MayLieInsideADrafterOfTheProgram) {
 
 TEST(BuiltInDrafters, ErrorsSayWhatIsWrong) {
   const std::string folder = fixtures::TemporaryFolder();
-  EXPECT_TRUE(Refused(OpenDrafter(folder + "/absent.gguf"), folder + "/absent.gguf"));
+  EXPECT_TRUE(Fails(OpenDrafter(folder + "/absent.gguf"), folder + "/absent.gguf"));
   const std::string head = fixtures::WriteTinyHead(folder, {.target = {.seed = 51}, .eagle = true});
-  EXPECT_EQ(WhyNot(OpenDrafter(head)),
+  EXPECT_EQ(MessageOf(OpenDrafter(head)),
             head +
                 ": this is an EAGLE-3 head, which drafts from a target's hidden states; give it "
                 "to an engine as its draft model");
-  EXPECT_TRUE(Refused(OpenDrafter(Pair().draft, {.context_size = -1}), "context size: -1"));
-  EXPECT_TRUE(Refused(OpenDrafter(Pair().draft, {.draft_window = -1}), "draft_window: -1"));
+  EXPECT_TRUE(Fails(OpenDrafter(Pair().draft, {.context_size = -1}), "context size: -1"));
+  EXPECT_TRUE(Fails(OpenDrafter(Pair().draft, {.draft_window = -1}), "draft_window: -1"));
   EXPECT_FALSE(MakeNgramDrafter({.ngram_max = 2, .ngram_min = 3}));
   EXPECT_FALSE(MakeSuffixDrafter({.max_sequences = 0}));
 
   EngineOptions options = TargetOptions(2);
   options.drafter = OpenedDrafter();
-  EXPECT_EQ(WhyNot(Engine::Open(options)),
+  EXPECT_EQ(MessageOf(Engine::Open(options)),
             "drafter 'draft-file': it drafts for 1 text(s) at a time, and the engine runs 2; make "
             "it for as many");
   options.max_sequences = 1;
   options.drafter = *OpenDrafter(fixtures::WriteTinyModel(folder, {.seed = 4, .vocab = 330}), {});
-  EXPECT_TRUE(Refused(Engine::Open(options), "", ErrorCode::kMismatch));
+  EXPECT_TRUE(Fails(Engine::Open(options), ErrorCode::kMismatch));
 
   const auto session = SessionOf(OpenedDrafter());
   EXPECT_FALSE(session->Propose(4));

@@ -124,7 +124,7 @@ TEST(DraftWindow, TheModelDraftsWithItsOwnWeights) {
 
 TEST(DraftWindow, SaysWhatIsWrongWithItsSettings) {
   WindowedDraft self = WindowedDrafts().back();
-  const auto why = [&self](int window) { return WhyNot(Engine::Open(OptionsOf(self, window))); };
+  const auto why = [&self](int window) { return MessageOf(Engine::Open(OptionsOf(self, window))); };
   EXPECT_EQ(why(20), "");
   EXPECT_TRUE(Begins(why(0), "self_draft: own: "));
   EXPECT_TRUE(Says(why(-1), "draft_window"));

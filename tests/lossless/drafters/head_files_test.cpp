@@ -105,7 +105,7 @@ class HeadFiles : public testing::TestWithParam<TargetAndHead> {
     if (setting.method != "none") options.draft_model = Files().head;
     return Engine::Open(options);
   }
-  std::unique_ptr<Engine> Opened(const Setting& setting) { return Checked(Open(setting)); }
+  std::unique_ptr<Engine> Opened(const Setting& setting) { return Got(Open(setting)); }
 };
 
 TEST_P(HeadFiles, GiveTheSameBitsForEveryCutThreadsAndDraftLength) {
@@ -151,7 +151,7 @@ class HeadFilesThatReadACache : public HeadFiles {};
 
 // Without a cache of the target there is nothing to read.
 TEST_P(HeadFilesThatReadACache, AreRefusedWhereItIsOff) {
-  EXPECT_TRUE(Refused(Open(Drafting({.kv_cache = false})), "this head reads the model's cache"));
+  EXPECT_TRUE(Fails(Open(Drafting({.kv_cache = false})), "this head reads the model's cache"));
 }
 
 // An assistant needs the newest feature alone, so its texts go on from known blocks. Other heads

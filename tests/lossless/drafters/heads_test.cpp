@@ -36,10 +36,10 @@ std::string Head(bool eagle, fixtures::TinyModelOptions target = kTarget) {
 
 std::string OpenError(const std::string& draft, const std::string& method = "",
                       const std::string& target = HeadsTarget()) {
-  return WhyNot(Engine::Open({.model = target,
-                              .draft_model = draft,
-                              .speculative = {.method = method, .controller = "fixed"},
-                              .threads = 1}));
+  return MessageOf(Engine::Open({.model = target,
+                                 .draft_model = draft,
+                                 .speculative = {.method = method, .controller = "fixed"},
+                                 .threads = 1}));
 }
 
 // A copy of a file with one thing changed.

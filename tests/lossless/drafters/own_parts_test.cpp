@@ -157,7 +157,7 @@ TEST(OwnDrafter, ItsNameIsAMethodAndMustBeFree) {
   for (const char* name : {"", "ngram", "none", "a,b", "two words"}) {
     EngineOptions options = OwnOptions();
     options.drafter = std::make_shared<OwnDrafter>([](DraftProposal&) {}, false, name);
-    EXPECT_TRUE(Refused(Engine::Open(options), "", ErrorCode::kInvalidArgument)) << name;
+    EXPECT_TRUE(Fails(Engine::Open(options), ErrorCode::kInvalidArgument)) << name;
   }
   EngineOptions options = OwnOptions();
   options.drafter = std::make_shared<OwnDrafter>([](DraftProposal&) {}, false, "mine");

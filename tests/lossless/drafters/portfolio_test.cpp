@@ -52,9 +52,9 @@ EngineOptions All(int max_sequences = 1) {
   return options;
 }
 
-// Notes whose drafts there are.
+// Adds the names of the drafters that the drafts come from.
 Completion GeneratedBy(Engine& engine, const Request& request, std::set<std::string>& drafters) {
-  return Checked(engine.Generate(request, [&](const RoundEvent& round) {
+  return Got(engine.Generate(request, [&](const RoundEvent& round) {
     if (!round.drafter.empty()) drafters.emplace(round.drafter);
     return true;
   }));
@@ -81,7 +81,7 @@ TEST(Portfolio, NamesTellFilesOfOneMethodApart) {
   request.speculative.method = "standalone:near";
   EXPECT_GT(Generated(*one, request).speculation.drafted, 0);
   request.speculative.method = "standalone:far";
-  EXPECT_TRUE(Refused(one->Generate(request), "'standalone:far' is not one of this engine's"));
+  EXPECT_TRUE(Fails(one->Generate(request), "'standalone:far' is not one of this engine's"));
 }
 
 TEST(Portfolio, FilesOfOneNameGetNumbers) {
@@ -187,26 +187,26 @@ TEST(Portfolio, ErrorsNameTheFile) {
   const std::string other =
       fixtures::WriteTinyHead(folder, {.target = {.seed = 51, .dim = 96, .n_heads = 6}});
   for (const std::string& wrong : {broken, absent, other}) {
-    const std::string error = WhyNot(Engine::Open(With({Made().near, wrong})));
+    const std::string error = MessageOf(Engine::Open(With({Made().near, wrong})));
     EXPECT_TRUE(Says(error, wrong));
     EXPECT_EQ(error.find(Made().near), std::string::npos) << error;
   }
   EngineOptions options = With({Made().near, Made().far, Made().near});
-  EXPECT_EQ(WhyNot(Engine::Open(options)),
+  EXPECT_EQ(MessageOf(Engine::Open(options)),
             "draft models: " + Made().near + " is given twice; leave one out");
   options = With({Made().near, Made().eagle});
   options.speculative.method = "standalone";
-  EXPECT_EQ(WhyNot(Engine::Open(options)),
+  EXPECT_EQ(MessageOf(Engine::Open(options)),
             Made().eagle +
                 ": this is an EAGLE-3 head, and 'standalone' was asked for; give "
                 "another file, or leave SpeculativeOptions::method out");
   options = With({Made().eagle});
   options.speculative.method = "standalone,eagle";
-  EXPECT_EQ(WhyNot(Engine::Open(options)),
+  EXPECT_EQ(MessageOf(Engine::Open(options)),
             "speculative_method: 'standalone,eagle' needs a draft model; name one with "
             "EngineOptions::draft_model, or use ngram");
   options.speculative.method = "eagle,mtp";  // and the target's file has none
-  EXPECT_TRUE(Says(WhyNot(Engine::Open(options)), "the model has no MTP head"));
+  EXPECT_TRUE(Says(MessageOf(Engine::Open(options)), "the model has no MTP head"));
 }
 
 TEST(Portfolio, SettingsFilesListTheFiles) {

@@ -40,7 +40,7 @@ std::string TextOf(const std::string& path) {
 }
 
 std::string WhyNotOpened(const EngineOptions& options) {
-  return WhyNot(Engine::Open(options));
+  return MessageOf(Engine::Open(options));
 }
 
 TEST(SelfDraft, ReadsNoPromptAndRunsOnePassForEachDraft) {

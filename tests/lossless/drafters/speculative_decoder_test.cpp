@@ -31,7 +31,7 @@ TEST(SpeculativeDecoder, RoundByRoundItGivesTheEnginesText) {
       std::vector<std::int32_t> tokens(round->tokens.begin(), round->tokens.end());
       std::string text = round->text;
       while (!decoder->done()) {
-        const auto drafts = Checked(decoder->Draft());
+        const auto drafts = Got(decoder->Draft());
         const std::vector<std::int32_t> drafted(drafts.tokens.begin(), drafts.tokens.end());
         EXPECT_LE(static_cast<int>(drafted.size()), k);
         EXPECT_EQ(drafts.probabilities.size(), temperature > 0 ? drafted.size() : 0u);
@@ -52,7 +52,7 @@ TEST(SpeculativeDecoder, RoundByRoundItGivesTheEnginesText) {
       EXPECT_EQ(tokens, want.token_ids);
       EXPECT_EQ(text, want.text);
       ExpectSameSteps(decoder->completion(), want);
-      ExpectSameSteps(Checked(decoder->Generate(request)), want);
+      ExpectSameSteps(Got(decoder->Generate(request)), want);
     }
 }
 
@@ -69,7 +69,7 @@ TEST(SpeculativeDecoder, DraftsOfTheCallersAreVerifiedInPlaceOfItsOwn) {
           plain.begin() + static_cast<std::ptrdiff_t>(at + std::min<std::size_t>(3, left - 1)));
       const bool spoil = step % 2 == 1 && drafts.size() == 3;
       if (spoil) drafts[1] = (drafts[1] + 1) % 300;
-      const auto round = Checked(decoder->Verify(drafts));
+      const auto round = Got(decoder->Verify(drafts));
       EXPECT_EQ(round.drafted, static_cast<int>(drafts.size()));
       EXPECT_EQ(round.accepted, spoil ? 1 : static_cast<int>(drafts.size()));
     }
@@ -83,7 +83,7 @@ TEST(SpeculativeDecoder, RefusesDraftsThatCannotBeAndGoesOn) {
   ASSERT_TRUE(decoder->Begin(Ask(10)));
   for (const auto& drafts : {std::vector<std::int32_t>{-1}, std::vector<std::int32_t>{100000},
                              std::vector<std::int32_t>(9, 1)}) {
-    EXPECT_TRUE(Refused(decoder->Verify(drafts), "", ErrorCode::kInvalidArgument));
+    EXPECT_TRUE(Fails(decoder->Verify(drafts), ErrorCode::kInvalidArgument));
   }
   while (!decoder->done()) ASSERT_TRUE(decoder->Step());
   ExpectSameSteps(decoder->completion(), want);
@@ -117,12 +117,12 @@ TEST(SpeculativeDecoder, ARequestCancelledBetweenDraftAndVerifyLeavesTheNextOneA
   decoder->Cancel();
   EXPECT_TRUE(decoder->done());
   EXPECT_FALSE(decoder->Verify());
-  ExpectSameSteps(Checked(decoder->Generate(Ask(30, 0.9f, 5))), want);
+  ExpectSameSteps(Got(decoder->Generate(Ask(30, 0.9f, 5))), want);
 }
 
 TEST(SpeculativeDecoder, ARequestForNothingIsDoneAtOnce) {
   const auto decoder = MakeDecoder(PairOptions());
-  const auto round = Checked(decoder->Begin(Ask(0)));
+  const auto round = Got(decoder->Begin(Ask(0)));
   EXPECT_TRUE(round.tokens.empty());
   EXPECT_TRUE(round.done);
   EXPECT_EQ(decoder->completion().finish_reason, FinishReason::kLength);
@@ -164,7 +164,7 @@ TEST(SpeculativeDecoder, StatisticsAreTheRequestsCountersSinceTheReset) {
   EXPECT_EQ(decoder->statistics().total_steps, 0);
   EXPECT_FALSE(decoder->statistics().acceptance_rate);
   int drafted = 0;
-  const auto round = Checked(decoder->Step());
+  const auto round = Got(decoder->Step());
   drafted += round.drafted;
   EXPECT_EQ(decoder->statistics().total_steps, 1);
   EXPECT_EQ(decoder->statistics().total_draft_tokens, drafted);
@@ -187,10 +187,10 @@ TEST(SpeculativeDecoder, ShowsTheAdaptiveLookaheadInUse) {
   ASSERT_TRUE(reference);
   EXPECT_EQ(decoder->adaptive_lookahead()->observations(), 0);
   while (!decoder->done()) {
-    const auto drafts = Checked(decoder->Draft());
+    const auto drafts = Got(decoder->Draft());
     const auto room = 60 - 1 - static_cast<int>(decoder->completion().token_ids.size());
     EXPECT_EQ(static_cast<int>(drafts.tokens.size()), std::min(room, reference->lookahead()));
-    const auto round = Checked(decoder->Verify());
+    const auto round = Got(decoder->Verify());
     if (round.drafted > 0) reference->Observe(round.drafted, round.accepted);
     EXPECT_EQ(decoder->adaptive_lookahead()->lookahead(), reference->lookahead());
     EXPECT_EQ(decoder->adaptive_lookahead()->mean_accepted(), reference->mean_accepted());

@@ -14,7 +14,7 @@ using Pipeline = StandaloneSpeculativeDecodingPipeline;
 using Batches = std::vector<TextGenerationBatch>;
 
 std::unique_ptr<Pipeline> Make(int max_sequences) {
-  return Checked(Pipeline::Create(PairOptions(max_sequences)));
+  return Got(Pipeline::Create(PairOptions(max_sequences)));
 }
 
 // Requests of every kind: lengths, draft lengths, seeds, temperatures, stops.
@@ -88,7 +88,7 @@ TEST(SpeculativePipeline, FlattenedReplicasGiveTheTextOfEachRequestAlone) {
   collected.ExpectTexts(want);
   std::int64_t drafted = 0;
   for (const auto& [id, completion] : want) {
-    const Completion released = Checked(pipeline->Release(id));
+    const Completion released = Got(pipeline->Release(id));
     EXPECT_EQ(released.text, completion.text);
     EXPECT_EQ(released.finish_reason, completion.finish_reason);
     EXPECT_EQ(released.speculation.drafted, completion.speculation.drafted) << id;
@@ -135,7 +135,7 @@ TEST(SpeculativePipeline, TheHalvesAreExecute) {
   for (Batches step = Split(requests, a); !Empty(step); step = Split(requests, a)) {
     a.Add(whole->Execute(step));
     ASSERT_TRUE(halves->PrepareBatch(step));
-    const auto drafts = Checked(halves->GenerateDraftTokens());
+    const auto drafts = Got(halves->GenerateDraftTokens());
     b.Add(halves->VerifyDraftTokensWithTargetModel());
     for (const auto& [id, output] : a.all) ASSERT_EQ(output.tokens, b.all[id].tokens) << id;
   }
@@ -161,15 +161,15 @@ TEST(SpeculativePipeline, PreparesWhatTheNextPassReads) {
   Collected collected;
   bool more_than_one = false;
   for (int step = 0; step < 6; ++step) {
-    const auto before = Checked(pipeline->PrepareBatch(replicas));
+    const auto before = Got(pipeline->PrepareBatch(replicas));
     for (const RaggedBatch* batch : {&before.target, &before.draft}) {
       ASSERT_EQ(batch->request_ids, (std::vector<std::string>{"a", "b"}));
       ASSERT_EQ(batch->row_offsets.size(), 3u);
       ASSERT_EQ(batch->row_offsets.front(), 0);
       ASSERT_EQ(batch->row_offsets.back(), static_cast<int>(batch->tokens.size()));
     }
-    const auto drafts = Checked(pipeline->GenerateDraftTokens());
-    const auto after = Checked(pipeline->PrepareBatch(replicas));
+    const auto drafts = Got(pipeline->GenerateDraftTokens());
+    const auto after = Got(pipeline->PrepareBatch(replicas));
     EXPECT_TRUE(after.draft.tokens.empty());
     for (std::size_t i = 0; i < 2; ++i) {
       const std::string id = before.target.request_ids[i];
@@ -235,10 +235,10 @@ TEST(SpeculativePipeline, AReleasedRequestMakesRoomAndItsIdIsNew) {
   const auto alone = AloneInPipeline(two[0]);
   ASSERT_TRUE(pipeline->Execute(one));
   ASSERT_TRUE(pipeline->Execute(one));
-  EXPECT_TRUE(Refused(pipeline->Execute(two), "", ErrorCode::kTooLarge));
+  EXPECT_TRUE(Fails(pipeline->Execute(two), ErrorCode::kTooLarge));
   ASSERT_TRUE(pipeline->PrepareBatch(one));
   ASSERT_TRUE(pipeline->GenerateDraftTokens());
-  const Completion released = Checked(pipeline->Release("a"));  // between the halves
+  const Completion released = Got(pipeline->Release("a"));  // between the halves
   EXPECT_EQ(released.finish_reason, FinishReason::kCancelled);
   EXPECT_FALSE(released.token_ids.empty());
   EXPECT_FALSE(pipeline->Release("a"));
@@ -247,7 +247,7 @@ TEST(SpeculativePipeline, AReleasedRequestMakesRoomAndItsIdIsNew) {
   Collected collected;
   while (!collected.done("b")) collected.Add(pipeline->Execute(two));
   EXPECT_EQ(collected.all["b"].tokens, alone.at("b").token_ids);
-  const auto again = Checked(pipeline->Execute(two));  // done: nothing more
+  const auto again = Got(pipeline->Execute(two));  // done: nothing more
   EXPECT_TRUE(again.at("b").done);
   EXPECT_TRUE(again.at("b").tokens.empty());
   const Batches anew = {{{"a", Ask(3)}}};
@@ -263,13 +263,13 @@ TEST(SpeculativePipeline, SaysWhatIsWrongAndBeginsNothing) {
   const auto pipeline = Make(2);
   EXPECT_FALSE(pipeline->GenerateDraftTokens());
   EXPECT_FALSE(pipeline->VerifyDraftTokensWithTargetModel());
-  EXPECT_TRUE(Refused(pipeline->Release("nobody"), "", ErrorCode::kNotFound));
+  EXPECT_TRUE(Fails(pipeline->Release("nobody"), ErrorCode::kNotFound));
   const Batches twice = {{{"a", Ask(9)}}, {{"a", Ask(9)}}};
-  EXPECT_TRUE(Refused(pipeline->Execute(twice), "", ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(Fails(pipeline->Execute(twice), ErrorCode::kInvalidArgument));
   Request bad = Ask(9);
   bad.sampling.temperature = -1;
   EXPECT_TRUE(
-      Begins(WhyNot(pipeline->Execute(Batches{{{"a", Ask(9)}, {"b", bad}}})), "request 'b': "));
+      Begins(MessageOf(pipeline->Execute(Batches{{{"a", Ask(9)}, {"b", bad}}})), "request 'b': "));
   EXPECT_FALSE(pipeline->Release("a"));
   const Batches good = {{{"a", Ask(9)}, {"c", Ask(9)}}}, less = {{{"a", Ask(9)}}};
   ASSERT_TRUE(pipeline->PrepareBatch(good));

@@ -190,7 +190,7 @@ TEST_P(FileChangesInUse, EndRequestsWithAnErrorAndCommitNothingOfThem) {
   ASSERT_LE(told.size(), wanted.size());
   EXPECT_TRUE(std::equal(told.begin(), told.end(), wanted.begin())) << "a token of bad pages";
   // From now on it accepts no requests.
-  EXPECT_EQ(WhyNot(engine->Begin(Prompt())), completion.error().message);
+  EXPECT_EQ(MessageOf(engine->Begin(Prompt())), completion.error().message);
   EXPECT_FALSE(engine->FileStatus());
   EXPECT_FALSE(engine->Score(Tokens{1, 2, 3}));
 }
@@ -234,7 +234,7 @@ TEST_F(FileChanges, ChangesBetweenRequestsAreNoticedByTheNextOne) {
   EXPECT_TRUE(engine->FileStatus());
   WriteInto(model_, 100, "x", false);
   EXPECT_FALSE(engine->FileStatus());
-  EXPECT_TRUE(Begins(WhyNot(engine->Generate(Prompt())), model_ + ": the file was changed"));
+  EXPECT_TRUE(Begins(MessageOf(engine->Generate(Prompt())), model_ + ": the file was changed"));
 }
 
 // The right way to replace a file: the engine continues with the old one.
@@ -266,7 +266,8 @@ TEST_F(FileChanges, MessagesRepeatTheTextOfAFileInBriefAndOnOneLine) {
     ASSERT_TRUE(writer.Write(path));
     const auto engine = Engine::Open({.model = path, .repack_cache = "off"});
     const std::vector<ChatMessage> messages = {{.role = "user", .content = "a"}};
-    const std::string why = engine ? WhyNot((*engine)->FormatChat(messages, {})) : WhyNot(engine);
+    const std::string why =
+        engine ? MessageOf((*engine)->FormatChat(messages, {})) : MessageOf(engine);
     EXPECT_NE(why, "") << key;
     EXPECT_LT(why.size(), 500u) << key;
     EXPECT_EQ(why.find_first_of("\n\x1b"), why.npos) << key;

@@ -51,7 +51,7 @@ Outcome OutcomeOf(const std::string& model, const std::string& draft = "") {
   const Completion text =
       Generated(*engine, {.prompt = "the rain and", .max_new_tokens = 40, .ignore_eos = true});
   Outcome outcome{.tokens = text.token_ids, .bits = {}, .text = text.text};
-  for (const float score : Checked(engine->Score(ids)))
+  for (const float score : Got(engine->Score(ids)))
     outcome.bits.push_back(std::bit_cast<std::uint32_t>(score));
   outcome.tokens.insert(outcome.tokens.end(), ids.begin(), ids.end());
   return outcome;
@@ -120,8 +120,8 @@ TEST(Folders, QuantizeWritesTheGgufFileOfTheSameWeights) {
     for (const char* type : {"F32", "BF16", "Q8_0", "Q4_0"}) {
       const Pair pair = Write(network, 2);
       const std::string of_gguf = TemporaryFolder() + "/a.gguf", of_folder = of_gguf + ".b";
-      Checked(QuantizeFile({.input = pair.gguf, .output = of_gguf, .type = type}));
-      Checked(QuantizeFile({.input = pair.folder, .output = of_folder, .type = type}));
+      Got(QuantizeFile({.input = pair.gguf, .output = of_gguf, .type = type}));
+      Got(QuantizeFile({.input = pair.folder, .output = of_folder, .type = type}));
       ExpectSameTensors(of_folder, of_gguf);
       EXPECT_EQ(OutcomeOf(of_folder), OutcomeOf(of_gguf)) << network.arch << " " << type;
     }
@@ -130,8 +130,8 @@ TEST(Folders, QuantizeWritesTheGgufFileOfTheSameWeights) {
 TEST(Folders, QuantizeDoesNotWriteOverAShard) {
   const Pair pair = Write({.seed = 92}, 2);
   const std::string shard = pair.folder + "/model-00002-of-00002.safetensors";
-  EXPECT_TRUE(Refused(QuantizeFile({.input = pair.folder, .output = shard, .type = "F16"}),
-                      "is the input"));
+  EXPECT_TRUE(
+      Fails(QuantizeFile({.input = pair.folder, .output = shard, .type = "F16"}), "is the input"));
 }
 
 TEST(Folders, InspectShowsWhatAGgufFileShows) {

@@ -50,8 +50,8 @@ TEST(LoadingMixtures, RefusesTensorsThatTheMetadataDoNotAskFor) {
         std::tuple("expert_used_count", 0, "expert_used_count"),
         std::tuple("expert_count", 0, "expert_count")}) {
     model.false_keys = {{key, value}};
-    EXPECT_TRUE(Refused(Engine::Open({.model = fixtures::WriteTinyModel(folder, model)}), named,
-                        ErrorCode::kInvalidFile));
+    EXPECT_TRUE(Fails(Engine::Open({.model = fixtures::WriteTinyModel(folder, model)}),
+                      ErrorCode::kInvalidFile, named));
   }
   model.false_keys = {};
   EXPECT_TRUE(Engine::Open({.model = fixtures::WriteTinyModel(folder, model)}));
@@ -155,7 +155,7 @@ TEST_F(KeptTiles, TakeNoMoreThanTheGigabytesThatTheyMay) {
   }
   options.repack_cache_gb = -1;
   EXPECT_TRUE(
-      Refused(Engine::Open(options), "gigabytes of repacked weights", ErrorCode::kInvalidArgument));
+      Fails(Engine::Open(options), ErrorCode::kInvalidArgument, "gigabytes of repacked weights"));
 }
 
 // What is told while an engine opens.
@@ -201,7 +201,7 @@ TEST_F(KeptTiles, LoadingStopsWhereTheProgramSaysSo) {
     options.on_load_progress = [step](const LoadProgress& progress) {
       return progress.step != step;
     };
-    EXPECT_TRUE(Refused(Engine::Open(options), "", ErrorCode::kStopped)) << step;
+    EXPECT_TRUE(Fails(Engine::Open(options), ErrorCode::kStopped)) << step;
   };
   open_until("planning");
   open_until("repacking");
@@ -327,14 +327,14 @@ TEST_F(ReducedHead, IsRefusedWhereThereIsNoDraftModel) {
   EngineOptions options = options_;
   options.speculative = {.method = "ngram", .draft_vocabulary = 10};
   options.draft_model.clear();
-  EXPECT_TRUE(Refused(Engine::Open(options), "draft_vocabulary", ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(Fails(Engine::Open(options), ErrorCode::kInvalidArgument, "draft_vocabulary"));
 }
 
 TEST_F(ReducedHead, NamesASampleThatIsNotThere) {
   EngineOptions options = options_;
   options.speculative.draft_vocabulary = 10;
   options.speculative.draft_vocabulary_sample = "/nowhere/sample.txt";
-  EXPECT_TRUE(Refused(Engine::Open(options), "/nowhere/sample.txt"));
+  EXPECT_TRUE(Fails(Engine::Open(options), "/nowhere/sample.txt"));
 }
 
 // ---- Files that quantize wrote ------------------------------------------------------------------
@@ -346,7 +346,7 @@ TEST(QuantizedFile, Runs) {
       .output = folder + "/out.gguf",
       .type = "Q4_K_M",
       .threads = 1};
-  Checked(QuantizeFile(options));
+  Got(QuantizeFile(options));
   const auto engine = OpenEngine({.model = options.output, .threads = 1});
   EXPECT_FALSE(Generated(*engine, {.prompt = "once upon", .max_new_tokens = 4}).token_ids.empty());
 }

@@ -117,7 +117,7 @@ TEST(KnownFaults, NothingBehindAnEndIsEmittedOrCounted) {
     r.stop = {plain.text.substr(at, 3)};
     std::string streamed;
     std::vector<std::int32_t> ids;
-    const Completion got = Checked(engine->Generate(r, [&](const RoundEvent& round) {
+    const Completion got = Got(engine->Generate(r, [&](const RoundEvent& round) {
       for (const auto& event : round.events) streamed += event.text, ids.push_back(event.id);
       return true;
     }));

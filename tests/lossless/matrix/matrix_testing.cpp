@@ -291,7 +291,7 @@ Result<std::unique_ptr<Engine>> TryOpenMatrix(const MatrixEngine& of) {
 }
 
 std::unique_ptr<Engine> OpenMatrix(const MatrixEngine& of) {
-  return Checked(TryOpenMatrix(of));
+  return Got(TryOpenMatrix(of));
 }
 
 Request MatrixRequest(int n) {

@@ -173,7 +173,7 @@ TEST(ParameterMatrix, NoParameterIsIgnored) {
 
 std::string WhyNot(const MatrixEngine& of, const Request& request) {
   const auto engine = TryOpenMatrix(of);
-  return engine ? WhyNot((*engine)->Generate(request)) : engine.error().message;
+  return engine ? MessageOf((*engine)->Generate(request)) : engine.error().message;
 }
 
 TEST(ParameterMatrix, StrategiesThatReadDistributionsAreRefusedWhereADrafterReportsNone) {

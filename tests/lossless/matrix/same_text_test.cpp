@@ -183,7 +183,7 @@ TEST_P(Company, ThatComesAndGoesDoesToo) {
   const auto alone_engine = OpenFor(1), engine = OpenFor(5);
   std::vector<Ticket> tickets;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    tickets.push_back(Checked(engine->Begin(requests[i])));
+    tickets.push_back(Got(engine->Begin(requests[i])));
     for (std::size_t step = 0; step < i % 4; ++step) engine->Step();
   }
   engine->Cancel(tickets[2]);

@@ -126,7 +126,7 @@ TEST(Vocabularies, ADrafterOfAnotherOneChangesNoBit) {
         Request request = RequestOf(temperature, 40, 3, k);
         if (temperature > 0) request.speculative.strategy = VerifyStrategy::kSampleMatch;
         request.logprobs = 2;
-        const Completion with = Checked(engine->Generate(request, [&](const RoundEvent& round) {
+        const Completion with = Got(engine->Generate(request, [&](const RoundEvent& round) {
           for (const std::int32_t id : round.rejected) EXPECT_TRUE(pair.Shares(id)) << id;
           for (const TokenEvent& event : round.events)
             if (event.origin == TokenOrigin::kAccepted) EXPECT_TRUE(pair.Shares(event.id));
@@ -227,7 +227,7 @@ TEST(Vocabularies, OfAnotherFamilyNeedAMap) {
 
   const VocabularyPair head{"", HeadFor(Options(287, {})), "eagle"};
   EXPECT_TRUE(
-      Refused(Engine::Open(OptionsOf(head)), "320 and 287 tokens, of which 287 are shared; 90 %"));
+      Fails(Engine::Open(OptionsOf(head)), "320 and 287 tokens, of which 287 are shared; 90 %"));
 }
 
 // A reduced output head keeps shared tokens only.

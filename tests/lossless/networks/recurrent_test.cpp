@@ -193,14 +193,14 @@ TEST_P(Recurrent, HasBoundedMemoryForCheckpoints) {
   EXPECT_EQ(some.cache - none.cache, some.checkpoints);
   for (const int tokens : {-1, (1 << 24) + 1}) {
     EXPECT_TRUE(
-        Refused(Engine::Open({.model = Files().at("none"), .state_checkpoint_tokens = tokens}),
-                "state checkpoints"));
+        Fails(Engine::Open({.model = Files().at("none"), .state_checkpoint_tokens = tokens}),
+              "state checkpoints"));
   }
 }
 
 // A program's own loop: drafts are scored, and the rejected ones removed.
 TEST_P(Recurrent, RemovesTheScoredTokensOfTheLastCall) {
-  const auto scorer = Checked(Scorer::Create({.model = Files().at("none"), .context_size = 512}));
+  const auto scorer = Got(Scorer::Create({.model = Files().at("none"), .context_size = 512}));
   const std::vector<int> text = Read(120, 7).prompt_tokens;
   const auto rows_of = [&](Scorer& with, int begin, int end) {
     const auto rows = with.Score(std::span(text).subspan(static_cast<std::size_t>(begin),

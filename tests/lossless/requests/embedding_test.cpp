@@ -92,7 +92,7 @@ TEST(Embedding, IsOfTheStatesThatHeadsRead) {
   ASSERT_TRUE(headed->summary().hidden_states.normed);
   for (const Pooling pooling : kPoolings)
     EXPECT_EQ(EmbeddingOf(*plain, Embed(50, pooling)), EmbeddingOf(*headed, Embed(50, pooling)));
-  const auto scorer = Checked(Scorer::Create(PairOptions(), {.normed = true}));
+  const auto scorer = Got(Scorer::Create(PairOptions(), {.normed = true}));
   const Request r = Embed(50, Pooling::kNone);
   ASSERT_TRUE(scorer->Score(r.prompt_tokens));
   const auto states = scorer->hidden_states();
@@ -129,7 +129,7 @@ TEST(Embedding, OfACancelledRequestIsEmpty) {
   options.prefill_rows = 4;
   const auto engine = OpenEngine(options);
   const Completion c =
-      Checked(engine->Generate(Embed(90, Pooling::kMean), [](const RoundEvent&) { return false; }));
+      Got(engine->Generate(Embed(90, Pooling::kMean), [](const RoundEvent&) { return false; }));
   EXPECT_EQ(c.finish_reason, FinishReason::kCancelled);
   EXPECT_TRUE(c.embedding.empty());
 }

@@ -183,9 +183,9 @@ TEST(FirstTarget, OffIsRefusedWhereATraceIsRecorded) {
   const auto engine = OpenEngine(options);
   Request r = Ask(5);
   r.speculative.first_target = false;
-  EXPECT_TRUE(Begins(WhyNot(engine->Generate(r)), "first_target: "));
+  EXPECT_TRUE(Begins(MessageOf(engine->Generate(r)), "first_target: "));
   options.kv_cache = false;
-  EXPECT_TRUE(Begins(WhyNot(Engine::Open(options)), "kv cache: "));
+  EXPECT_TRUE(Begins(MessageOf(Engine::Open(options)), "kv cache: "));
 }
 
 // The drafters' own reports (passes and times) may differ.
@@ -284,7 +284,7 @@ TEST(EndTokens, OfAnEngineTakeThePlaceOfTheFiles) {
     EXPECT_EQ(ended.finish_reason, FinishReason::kStop);
   }
   options.end_tokens = {5, 100000};
-  EXPECT_TRUE(Begins(WhyNot(Engine::Open(options)), "end tokens: 100000 "));
+  EXPECT_TRUE(Begins(MessageOf(Engine::Open(options)), "end tokens: 100000 "));
 }
 
 }  // namespace

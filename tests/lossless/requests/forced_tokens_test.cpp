@@ -27,7 +27,7 @@ struct Told {
 
 Told Tell(Engine& engine, const Request& request) {
   Told told;
-  told.completion = Checked(engine.Generate(request, [&](const RoundEvent& round) {
+  told.completion = Got(engine.Generate(request, [&](const RoundEvent& round) {
     if (round.drafted == 0) return true;
     const std::string drafter(round.drafter);
     ++told.rounds[drafter];

@@ -27,7 +27,7 @@ TEST(GivenHiddenStates, AHeadDraftsWhatItDraftsInARequest) {
       const HiddenStates rows = given_decoder->engine().summary().hidden_states;
       EXPECT_GT(rows.width, 0);
       EXPECT_EQ(rows.normed, std::string(head.method) == "mtp");
-      const auto scorer = Checked(Scorer::Create(PairOptions(), rows));
+      const auto scorer = Got(Scorer::Create(PairOptions(), rows));
       Request request = Ask(30, temperature, 4, 4);
       request.sampling.frequency_penalty = 0.3f;
       GivenSampling given{.sampling = request.sampling, .seed = 4};
@@ -42,8 +42,8 @@ TEST(GivenHiddenStates, AHeadDraftsWhatItDraftsInARequest) {
         ASSERT_EQ(given.hidden_states.size(),
                   (text.size() - 1) * static_cast<std::size_t>(rows.width));
         given.n_generated = static_cast<int>(so_far.token_ids.size());
-        const auto want = Checked(running->Draft());
-        const auto got = Checked(
+        const auto want = Got(running->Draft());
+        const auto got = Got(
             given_decoder->Draft(text, given, {.num_steps = static_cast<int>(want.tokens.size())}));
         ASSERT_EQ(Tokens(got.tokens.begin(), got.tokens.end()),
                   Tokens(want.tokens.begin(), want.tokens.end()))

@@ -41,11 +41,11 @@ TEST(GivenLogits, EveryRuleGivesWhatTheEngineCommits) {
     while (!decoder->done()) {
       const Completion before = decoder->completion();
       const Tokens text = WholeText(before);
-      const auto drafted = Checked(decoder->Draft({.distributions = true, .logits = true}));
+      const auto drafted = Got(decoder->Draft({.distributions = true, .logits = true}));
       const Tokens drafts(drafted.tokens.begin(), drafted.tokens.end());
       const auto q = Copied(drafted.distributions), own = Copied(drafted.logits);
       EXPECT_EQ(own.size(), drafts.size() * static_cast<std::size_t>(vocabulary));
-      const auto round = Checked(decoder->Verify());
+      const auto round = Got(decoder->Verify());
       EXPECT_EQ(round.target_logits.rows, static_cast<int>(drafts.size()) + 1);
       VerificationInput input{.text = text,
                               .n_generated = static_cast<int>(before.token_ids.size()),
@@ -53,7 +53,7 @@ TEST(GivenLogits, EveryRuleGivesWhatTheEngineCommits) {
                               .draft_probabilities = {q, vocabulary},
                               .draft_logits = {own, vocabulary},
                               .target_logits = round.target_logits};
-      const auto verified = Checked(verification->Verify(input));
+      const auto verified = Got(verification->Verify(input));
       EXPECT_EQ(verified.strategy, Name(strategy));
       ASSERT_EQ(verified.accepted, round.accepted) << Name(strategy);
       ASSERT_EQ(verified.next, round.tokens.back()) << Name(strategy);
@@ -72,11 +72,11 @@ TEST(GivenLogits, RoundsShowWhatTheyWereMadeOfWhereAsked) {
   const auto decoder = MakeDecoder(PairOptions());
   Request request = Ask(30, 0.9f, 3, 4);
   request.logprobs = 3;
-  const auto first = Checked(decoder->Begin(request));
+  const auto first = Got(decoder->Begin(request));
   EXPECT_EQ(first.target_logits.rows, 1);
   EXPECT_EQ(first.logprobs.size(), 1u);
   while (!decoder->done()) {
-    const auto drafted = Checked(decoder->Draft({.distributions = true, .logits = true}));
+    const auto drafted = Got(decoder->Draft({.distributions = true, .logits = true}));
     const std::size_t n = drafted.tokens.size();
     ASSERT_EQ(drafted.distributions.rows, static_cast<int>(n));
     ASSERT_EQ(drafted.logits.rows, static_cast<int>(n));
@@ -133,7 +133,7 @@ TEST(GivenLogits, TheCallerChoosesTheNumberOfDrafts) {
     ASSERT_TRUE(decoder->Begin(Ask(40, 0, 0, 8)));
     for (int k = 0; !decoder->done(); k = (k + 3) % 10) {
       const int left = 40 - static_cast<int>(decoder->completion().token_ids.size());
-      const auto drafted = Checked(decoder->Draft({.num_steps = k}));
+      const auto drafted = Got(decoder->Draft({.num_steps = k}));
       EXPECT_EQ(static_cast<int>(drafted.tokens.size()), std::min({k, 8, left - 1})) << controller;
       ASSERT_TRUE(decoder->Verify());
     }
@@ -146,7 +146,7 @@ TEST(GivenLogits, TheCallerChoosesTheNumberOfDrafts) {
 }
 
 TEST(GivenLogits, ThePipelinesStepsShowThemToo) {
-  const auto pipeline = Checked(StandaloneSpeculativeDecodingPipeline::Create(PairOptions(3)));
+  const auto pipeline = Got(StandaloneSpeculativeDecodingPipeline::Create(PairOptions(3)));
   std::vector<TextGenerationBatch> replicas(1);
   replicas[0]["greedy"] = Ask(20, 0, 0, 6);
   replicas[0]["sampled"] = Ask(20, 0.9f, 4, 6);
@@ -156,10 +156,9 @@ TEST(GivenLogits, ThePipelinesStepsShowThemToo) {
   bool done = false;
   for (int step = 0; !done; ++step) {
     const int k = 1 + step % 4;
-    const auto drafts = Checked(pipeline->GenerateDraftTokens(
+    const auto drafts = Got(pipeline->GenerateDraftTokens(
         replicas, k, {.distributions = true, .logits = step % 2 == 0}));
-    const auto outputs =
-        Checked(pipeline->VerifyDraftTokensWithTargetModel({.target_logits = true}));
+    const auto outputs = Got(pipeline->VerifyDraftTokensWithTargetModel({.target_logits = true}));
     done = true;
     for (const auto& [id, output] : outputs) {
       done &= output.done;
@@ -190,7 +189,7 @@ TEST(Scorer, GivesTheLogitsOfTheEnginesOwnPasses) {
   const auto scorer = MakeScorer(PairOptions(2));
   ASSERT_TRUE(decoder->Begin(Ask(30, 0.9f, 2, 4)));
   const Tokens prompt = decoder->completion().prompt_token_ids;
-  const auto scored = Checked(scorer->Score(prompt));
+  const auto scored = Got(scorer->Score(prompt));
   ASSERT_EQ(scored.rows, static_cast<int>(prompt.size()));
   Tokens newest = decoder->completion().token_ids;
   while (!decoder->done()) {
@@ -198,8 +197,8 @@ TEST(Scorer, GivesTheLogitsOfTheEnginesOwnPasses) {
     Tokens query = newest;
     query.insert(query.end(), drafted->tokens.begin(), drafted->tokens.end());
     const int before = scorer->length();
-    const auto rows = Checked(scorer->Score(query));
-    const auto round = Checked(decoder->Verify());
+    const auto rows = Got(scorer->Score(query));
+    const auto round = Got(decoder->Verify());
     EXPECT_EQ(rows.vocabulary_size, round.target_logits.vocabulary_size);
     ASSERT_EQ(rows.rows, round.target_logits.rows);
     for (int i = 0; i < rows.rows; ++i)
@@ -216,17 +215,17 @@ TEST(Scorer, ScoresABatchOfTextsTogether) {
   const std::vector<Tokens> texts = {Tokens(90, 40), {1, 50, 60, 70}, {}};
   std::vector<ScoreQuery> batch;
   for (int i = 0; i < 3; ++i) batch.push_back({i, texts[static_cast<std::size_t>(i)]});
-  const auto rows = Checked(scorer->Score(batch));
+  const auto rows = Got(scorer->Score(batch));
   for (std::size_t i = 0; i < texts.size(); ++i) {
     ASSERT_TRUE(alone->Truncate(0, 0));
-    const auto own = Checked(alone->Score(texts[i]));
+    const auto own = Got(alone->Score(texts[i]));
     ASSERT_EQ(rows[i].rows, own.rows);
     for (int r = 0; r < own.rows; ++r) EXPECT_TRUE(SameBits(rows[i].Row(r), own.Row(r)));
     EXPECT_EQ(scorer->length(static_cast<int>(i)), static_cast<int>(texts[i].size()));
   }
   // They are the engine's log-probabilities.
   const auto engine = OpenEngine(PairOptions());
-  const auto logprobs = Checked(engine->Score(texts[1]));
+  const auto logprobs = Got(engine->Score(texts[1]));
   for (std::size_t i = 0; i + 1 < texts[1].size(); ++i) {
     double normaliser = 0;
     for (const float x : rows[1].Row(static_cast<int>(i)))
@@ -244,7 +243,7 @@ TEST(Scorer, SaysWhatCannotBe) {
   EXPECT_FALSE(scorer->Score(some, 2));
   EXPECT_FALSE(scorer->Score(some, -1));
   EXPECT_FALSE(scorer->Score(unknown));
-  EXPECT_TRUE(Refused(scorer->Score(many), "", ErrorCode::kTooLarge));
+  EXPECT_TRUE(Fails(scorer->Score(many), ErrorCode::kTooLarge));
   const std::vector<ScoreQuery> twice = {{1, some}, {1, some}};
   EXPECT_FALSE(scorer->Score(twice));
   EXPECT_EQ(scorer->length(1), 0);
@@ -275,7 +274,7 @@ TEST(SpeculativeDecoder, VerifiesOnLogitsOfTheCallersWithItsOwnState) {
   greedy.sampling.temperature = 0;
   const Tokens drafts = {11, 12, 40};
   const auto logits = Rising(10, 4, vocabulary);
-  const auto verified = Checked(decoder->Verify(drafts, {logits, vocabulary}, greedy));
+  const auto verified = Got(decoder->Verify(drafts, {logits, vocabulary}, greedy));
   EXPECT_EQ(verified.accepted, 2);
   EXPECT_EQ(verified.next, 13);
   EXPECT_EQ(verified.origin, TokenOrigin::kRecovered);
@@ -320,14 +319,14 @@ TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
       std::int64_t accepted = 0;
       while (text.size() < prompt + 30) {
         // The drafts first, so that their rows can be scored.
-        const auto drafted = Checked(decoder->Draft(text, given));
+        const auto drafted = Got(decoder->Draft(text, given));
         Tokens query(text.begin() + scorer->length(), text.end());
         const auto from = static_cast<int>(query.size()) - 1;
         query.insert(query.end(), drafted.tokens.begin(), drafted.tokens.end());
-        const auto rows = Checked(scorer->Score(query));
+        const auto rows = Got(scorer->Score(query));
         const TokenRows target(rows.Row(from).data(), rows.rows - from, rows.vocabulary_size,
                                rows.stride);
-        const auto step = Checked(decoder->Step(text, target, given));
+        const auto step = Got(decoder->Step(text, target, given));
         text.insert(text.end(), step.drafts.begin(), step.drafts.begin() + step.verified.accepted);
         text.push_back(step.verified.next);
         accepted += step.verified.accepted;
@@ -354,7 +353,7 @@ TEST(SpeculativeDecoder, StepsOnLogitsOfTheCallersGiveTheTargetsText) {
   EXPECT_EQ(decoder_with_penalties->Step(seven, {row, width}, penalised)->verified.next, 8);
   // A head reads the target's hidden states, and there are none.
   const Tokens text = {1, 2, 3};
-  EXPECT_TRUE(Begins(WhyNot(MakeDecoder(HeadOptions({}))->Draft(text)), "drafts: 'mtp' "));
+  EXPECT_TRUE(Begins(MessageOf(MakeDecoder(HeadOptions({}))->Draft(text)), "drafts: 'mtp' "));
 }
 
 // A model file may say that tokens are never drawn: neither drafts behind a text nor tokens of given
@@ -370,17 +369,17 @@ TEST(SpeculativeDecoder, NeverDrawsSuppressedTokensBehindAGivenText) {
     return MakeDecoder(options);
   };
   const auto free_decoder = open();
-  const auto free = Checked(free_decoder->Draft(text, greedy, {.num_steps = 3}));
+  const auto free = Got(free_decoder->Draft(text, greedy, {.num_steps = 3}));
   ASSERT_EQ(free.tokens.size(), 3u);
   const std::int32_t banned = free.tokens[0];
   model.suppressed = {banned};
   const auto decoder = open();
-  const auto drafted = Checked(decoder->Draft(text, greedy, {.num_steps = 3}));
+  const auto drafted = Got(decoder->Draft(text, greedy, {.num_steps = 3}));
   EXPECT_EQ(std::count(drafted.tokens.begin(), drafted.tokens.end(), banned), 0);
   const int vocabulary = decoder->engine().summary().target.vocabulary_size;
   std::vector<float> logits(static_cast<std::size_t>(vocabulary));
   logits[static_cast<std::size_t>(banned)] = 20;
-  const auto verified = Checked(decoder->Verify({}, {logits, vocabulary}, greedy));
+  const auto verified = Got(decoder->Verify({}, {logits, vocabulary}, greedy));
   EXPECT_NE(verified.next, banned);
 }
 
@@ -451,7 +450,7 @@ TEST(SpeculativeDecoder, TakesItsEndTokensAtConstruction) {
   options.end_tokens = {text[7], text[12]};
   Request request = Ask(30);
   request.ignore_eos = false;
-  const Completion completion = Checked(MakeDecoder(options)->Generate(request));
+  const Completion completion = Got(MakeDecoder(options)->Generate(request));
   EXPECT_EQ(completion.finish_reason, FinishReason::kStop);
   EXPECT_LE(completion.token_ids.size(), 8u);
 }

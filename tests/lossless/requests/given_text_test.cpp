@@ -53,11 +53,11 @@ TEST(GivenText, DraftAndVerifyGiveWhatStepGives) {
     given.sampling.temperature = 0.9f;
     given.sampling.top_p = 0.95f;
     for (Tokens text = GivenPrompt(); text.size() < 80;) {
-      const auto drafted = Checked(chained->Draft(text, given));
+      const auto drafted = Got(chained->Draft(text, given));
       const Tokens drafts(drafted.tokens.begin(), drafted.tokens.end());
       const TokenRows logits = target.Run(text, drafts);
-      const auto verified = Checked(chained->Verify(drafts, logits, given));
-      const auto step = Checked(stepped->Step(text, logits, given));
+      const auto verified = Got(chained->Verify(drafts, logits, given));
+      const auto step = Got(stepped->Step(text, logits, given));
       EXPECT_EQ(Tokens(step.drafts.begin(), step.drafts.end()), drafts);
       EXPECT_EQ(verified.strategy, step.verified.strategy);
       ASSERT_EQ(verified.accepted, step.verified.accepted) << Name(strategy);
@@ -110,16 +110,16 @@ TEST(GivenText, TheDrafterReadsEachTokenOnce) {
     Tokens text = GivenPrompt();
     text[3] = steps ? 90 : 91;  // another text than before
     for (; text.size() < 80; ++rounds) {
-      const auto drafted = Checked(decoder->Draft(text, {}, {.num_steps = 3}));
+      const auto drafted = Got(decoder->Draft(text, {}, {.num_steps = 3}));
       const Tokens drafts(drafted.tokens.begin(), drafted.tokens.end());
       drafts_made += static_cast<int>(drafts.size());
       const TokenRows logits = target.Run(text, drafts);
       if (steps) {
-        const auto step = Checked(decoder->Step(text, logits));
+        const auto step = Got(decoder->Step(text, logits));
         drafts_made += static_cast<int>(step.drafts.size());
         Extend(text, step.drafts, step.verified);
       } else {
-        const auto verified = Checked(decoder->Verify(drafts, logits, {}));
+        const auto verified = Got(decoder->Verify(drafts, logits, {}));
         Extend(text, drafts, verified);
       }
     }
@@ -131,7 +131,7 @@ TEST(GivenText, TheDrafterReadsEachTokenOnce) {
   }
   // A request takes the place of the text, and leaves nothing behind for the next.
   const Completion want = Generated(*OpenEngine(PairOptions()), Ask(20, 0.9f, 3));
-  const Completion got = Checked(decoder->Generate(Ask(20, 0.9f, 3)));
+  const Completion got = Got(decoder->Generate(Ask(20, 0.9f, 3)));
   EXPECT_EQ(got.token_ids, want.token_ids);
   EXPECT_EQ(got.speculation.accepted, want.speculation.accepted);
   EXPECT_TRUE(decoder->Draft(GivenPrompt()));
@@ -287,7 +287,7 @@ TEST(GivenText, PenaltiesTakeTheTextThatTheyNeedOrAreRefused) {
     GivenSampling same{.sampling = request.sampling};
     same.n_generated = static_cast<int>(so_far.token_ids.size());
     const auto got =
-        Checked(decoder->Draft(all, same, {.num_steps = static_cast<int>(want->tokens.size())}));
+        Got(decoder->Draft(all, same, {.num_steps = static_cast<int>(want->tokens.size())}));
     EXPECT_EQ(Tokens(got.tokens.begin(), got.tokens.end()),
               Tokens(want->tokens.begin(), want->tokens.end()));
     ASSERT_TRUE(running->Verify());

@@ -52,7 +52,7 @@ TEST(GrammarBudget, EndsATextAtTheSameTokenWithDrafts) {
   std::vector<std::int32_t> plain;
   for (const char* method : {"none", "ngram", "grammar", "standalone", "portfolio"}) {
     const auto engine = OpenEngine(OptionsOfMethod(method, 1));
-    const Ticket ticket = Checked(engine->Begin(AskFor(kAmbiguous, 0)));
+    const Ticket ticket = Got(engine->Begin(AskFor(kAmbiguous, 0)));
     while (engine->Step()) continue;
     const Completion completion = *engine->Take(ticket);
     ASSERT_TRUE(completion.error) << method;
@@ -92,10 +92,10 @@ TEST(GrammarBudget, PreparedRequestsHaveTheGrammarOfTheirText) {
   const Completion expected = Generated(*engine, AskFor(kList));
   auto prepared = engine->Prepare(AskFor(kList));
   ASSERT_TRUE(prepared);
-  const Ticket ticket = Checked(engine->Begin(*std::move(prepared)));
+  const Ticket ticket = Got(engine->Begin(*std::move(prepared)));
   while (engine->Step()) continue;
   EXPECT_EQ(engine->Take(ticket)->token_ids, expected.token_ids);
-  EXPECT_TRUE(Begins(WhyNot(engine->Prepare(AskFor("root ::= ("))), "grammar: line 1: "));
+  EXPECT_TRUE(Begins(MessageOf(engine->Prepare(AskFor("root ::= ("))), "grammar: line 1: "));
 }
 
 TEST(GrammarBudget, OnlyTheEngineThatPreparedARequestBeginsIt) {
@@ -103,7 +103,7 @@ TEST(GrammarBudget, OnlyTheEngineThatPreparedARequestBeginsIt) {
   auto prepared = one->Prepare(AskFor(kList));
   ASSERT_TRUE(prepared);
   EXPECT_TRUE(
-      Begins(WhyNot(other->Begin(*std::move(prepared))), "request: another engine prepared it"));
+      Begins(MessageOf(other->Begin(*std::move(prepared))), "request: another engine prepared it"));
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ TEST(PromptLogprobs, OutOfRangeAreRefused) {
   const auto engine = OpenEngine(PairOptions());
   Request r = AskAbout(5, 1);
   r.prompt_logprobs = 65;
-  EXPECT_EQ(WhyNot(engine->Generate(r)), "prompt_logprobs: 65 is out of range; use 0 to 64");
+  EXPECT_EQ(MessageOf(engine->Generate(r)), "prompt_logprobs: 65 is out of range; use 0 to 64");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ std::vector<Completion> AloneByRequest(const std::vector<Request>& requests) {
 }
 
 std::string WhyNot(Engine& engine, const Request& request) {
-  return WhyNot(engine.Generate(request));
+  return MessageOf(engine.Generate(request));
 }
 
 TEST(RequestStrategy, GivesWhatAnEngineThatWasOpenedWithItGives) {
@@ -312,7 +312,7 @@ TEST(RequestLeastDrafts, OfTheEngineAreRefusedWithARuleThatVerifiesDistributions
     EXPECT_EQ(WhyNot(*engine, r), "");
   }
   options.speculative.skip_sample_adjustment = true;  // residual, though it is left open
-  EXPECT_TRUE(Refused(Engine::Open(options), "would bias the text"));
+  EXPECT_TRUE(Fails(Engine::Open(options), "would bias the text"));
 }
 
 TEST(RequestLeastDrafts, StandInPlaceOfTheEnginesOwn) {

@@ -63,7 +63,7 @@ TEST(Ends, AStopStringCutsTheTextWhereverItStraddlesTokensAndRounds) {
       Request r = Greedy(40);
       r.stop = {"never in the text", plain.substr(at, 4)};
       std::string streamed;
-      const Completion c = Checked(engine->Generate(r, [&](const RoundEvent& round) {
+      const Completion c = Got(engine->Generate(r, [&](const RoundEvent& round) {
         for (const auto& event : round.events) streamed += event.text;
         return true;
       }));
@@ -171,7 +171,7 @@ TEST(Score, GivesTheLogprobsThatGenerationReports) {
   r.logprobs = 0;
   const auto c = Generated(*engine, r);
   const auto tokens = WholeText(c);
-  const auto scores = Checked(engine->Score(tokens));
+  const auto scores = Got(engine->Score(tokens));
   ASSERT_EQ(scores.size(), tokens.size() - 1);
   for (std::size_t i = 0; i < c.token_ids.size(); ++i)
     EXPECT_EQ(scores[c.prompt_token_ids.size() - 1 + i], c.logprobs[i].logprob);
@@ -203,8 +203,8 @@ TEST_P(Refusals, NameTheFieldAndTheWayOut) {
   Request r = Greedy(4);
   GetParam().break_it(r);
   const auto c = OpenMethod("ngram")->Generate(r);
-  EXPECT_TRUE(Refused(c, GetParam().says, GetParam().code));
-  EXPECT_TRUE(Refused(c, "; "));
+  EXPECT_TRUE(Fails(c, GetParam().code, GetParam().says));
+  EXPECT_TRUE(Fails(c, "; "));
 }
 INSTANTIATE_TEST_SUITE_P(Requests, Refusals, testing::ValuesIn(kBadRequests),
                          [](const auto& row) { return row.param.name; });
@@ -213,7 +213,7 @@ TEST(Open, RefusesWhatDoesNotBelongTogether) {
   const auto refused = [](EngineOptions options, const char* says,
                           ErrorCode code = ErrorCode::kInvalidArgument) {
     if (options.model.empty()) options.model = Pair().target;
-    EXPECT_TRUE(Refused(Engine::Open(std::move(options)), says, code));
+    EXPECT_TRUE(Fails(Engine::Open(std::move(options)), code, says));
   };
   refused({.speculative = {.method = "standalone"}}, "EngineOptions::draft_model");
   refused({.speculative = {.method = "ngram", .strategy = VerifyStrategy::kResidual}},
@@ -276,7 +276,7 @@ TEST(ControllerNames, AreRefusedWithThoseThereAre) {
   const auto engine =
       Engine::Open({.model = Pair().target, .speculative = {.controller = "guess"}});
   for (const char* word : {"guess", "fixed", "ewma", "heuristic", "cost-model"})
-    EXPECT_TRUE(Refused(engine, word, ErrorCode::kInvalidArgument));
+    EXPECT_TRUE(Fails(engine, ErrorCode::kInvalidArgument, word));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ std::vector<Completion> Serve(Engine& engine, const std::vector<Arrival>& arriva
   std::size_t next = 0;
   for (int step = 0; next < arrivals.size() || InHand(engine) > 0; ++step) {
     for (; next < arrivals.size() && arrivals[next].step <= step; ++next)
-      tickets.push_back(Checked(engine.Begin(arrivals[next].request)));
+      tickets.push_back(Got(engine.Begin(arrivals[next].request)));
     engine.Step();
     if (step > 20'000) {
       ADD_FAILURE() << "the requests never end";
@@ -317,8 +317,8 @@ TEST(CacheTokens, ThatARequestDoesNotFitAreNamedWhenItBegins) {
   options.cache_tokens = 128;
   const auto engine = OpenEngine(options);
   EXPECT_TRUE(engine->Generate(ReadOf(TokensOf(100, 1), 28)));
-  EXPECT_TRUE(Refused(engine->Begin(ReadOf(TokensOf(100, 1), 29)), "EngineOptions::cache_tokens",
-                      ErrorCode::kTooLarge));
+  EXPECT_TRUE(Fails(engine->Begin(ReadOf(TokensOf(100, 1), 29)), ErrorCode::kTooLarge,
+                    "EngineOptions::cache_tokens"));
   EXPECT_FALSE(engine->Score(TokensOf(140, 1)));
   options.cache_tokens = 100;
   EXPECT_FALSE(Engine::Open(options));

@@ -199,9 +199,9 @@ TEST(RelaxedThinking, SaysThatItIsNotExactAndWhereItDoesNothing) {
 TEST(RelaxedThinking, IsRefusedWhereTheModelDoesNotSayHowItThinks) {
   EngineOptions options = Options("", "");
   options.speculative.use_relaxed_acceptance_for_thinking = true;
-  EXPECT_TRUE(Refused(Engine::Open(options), "give thinking_begin and thinking_end"));
+  EXPECT_TRUE(Fails(Engine::Open(options), "give thinking_begin and thinking_end"));
   options.speculative.thinking_begin = "<think>";
-  EXPECT_TRUE(Refused(Engine::Open(options), "give both, or none"));
+  EXPECT_TRUE(Fails(Engine::Open(options), "give both, or none"));
 }
 
 }  // namespace
