@@ -75,6 +75,7 @@ std::vector<Constant> Constants() {
           {"kFirstPatience", &kFirstPatience},
           {"kLongestSleep", &kLongestSleep},
           {"kPlanningUs", &kPlanningUs},
+          {"kNoNews", &kNoNews},
           {"kPlanningShare", &kPlanningShare},
           {"kMargin", &kMargin},
           {"kMarginPerJitter", &kMarginPerJitter},

@@ -317,11 +317,15 @@ void CostModel::TryLonger(const Pass& pass, Plan& plan) noexcept {
 }
 
 // How many rounds to wait before planning again. 0 where a plan costs next to nothing compared with
-// a pass.
+// a pass. Made drafts are news, and what other sequences draft changes the pass; for a sequence
+// alone, models and heads tell nothing new until they draft.
 int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
-  const double pass_us = costs_.PassUs(pass.n_decoding, pass.context);
-  const int rounds =
-      static_cast<int>((1 + pass.n_decoding) * kPlanningUs / (kPlanningShare * pass_us));
+  const bool news = pass.n_decoding > 1 ||
+                    std::any_of(plan.offers.begin(), plan.offers.end(),
+                                [](const Offer& offer) { return offer.made; });
+  const double pass_us = costs_.PassUs(pass.n_decoding, pass.context),
+               share = news ? kPlanningShare : kPlanningShare / kNoNews;
+  const int rounds = static_cast<int>((1 + pass.n_decoding) * kPlanningUs / (share * pass_us));
   const State& state = states_[static_cast<std::size_t>(plan.seq)];
   const int to_probe = state.interval - state.idle_rounds;
   return std::min({rounds, kLongestSleep, to_probe > 0 ? to_probe : kLongestSleep});

@@ -49,6 +49,8 @@ FORETOKEN_TUNED int kFirstPatience = 24;  // 1/2:  0.00,   0.0   x2:  0.00,   0.
 FORETOKEN_TUNED int kLongestSleep = 16;         // 1/2:  0.00,  -0.4   x2:  0.00,   0.0
 FORETOKEN_TUNED double kPlanningUs = 0.8;       // 1/2: -0.02,  -0.6   x2:  0.02,  -1.6
 FORETOKEN_TUNED double kPlanningShare = 0.002;  // 1/2:  0.02,  -1.6   x2: -0.02,  -0.6
+// Plans for a sequence alone are so many times rarer where only models and heads draft.
+FORETOKEN_TUNED double kNoNews = 8;  // 1/2:  0.00,  -0.6   x2:  0.00,  -0.4
 // Drafts must promise a gain of this share, and more where readings scatter.
 FORETOKEN_TUNED double kMargin = 0.01;            // 1/2: -0.01,  -2.2   x2:  0.02,  -1.7
 FORETOKEN_TUNED double kMarginPerJitter = 0.125;  // 1/2: -0.01,  -0.7   x2:  0.00,  -0.8
