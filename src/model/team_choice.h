@@ -10,12 +10,18 @@
 // again soon, and then after twice as many passes each time. A large pass on one thread costs much, so
 // it is tried only where the team takes far longer than it did, or than small passes let expect. The
 // choice never changes a result.
+//
+// Beside one busy program a team of two is quick in nineteen passes of twenty, and loses a core for
+// milliseconds in the other, which is longer than the nineteen. So time that is lost in single long passes is
+// summed for both ways, whatever the passes' size, and makes each of their passes dearer by its share.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <utility>
 
 namespace foretoken::model {
 
@@ -30,6 +36,8 @@ class TeamChoice {
   // any steady clock.
   bool Alone(std::uint64_t work, double now_us) noexcept {
     Class& c = classes_[Index(work)];
+    for (Losses& losses : losses_) losses.Fade(std::exp((now_us_ - now_us) / kForgottenUs));
+    now_us_ = now_us;
     const bool large = work > kMostSmall;
     if (large && now_us - c.last_us > kForgottenUs) c.cost = {}, c.until_retry = 0, c.again = false;
     c.last_us = now_us;
@@ -45,7 +53,11 @@ class TeamChoice {
     if (best != c.last_best) c.last_best = best, c.n_best = 1;
     double& known = c.cost[static_cast<std::size_t>(c.trying)];
     const bool retry = known == 0 || c.trying != best;
+    const bool follows = std::exchange(last_way_, c.trying) == c.trying;  // no thread has slept
     if (!retry) {
+      if (follows)
+        losses_[static_cast<std::size_t>(c.trying)].Add(
+            us, std::max(0.0, us - kMostOfKnown * known * static_cast<double>(work)));
       const double weight = std::max(kLeastWeight, 1.0 / ++c.n_best);
       const bool cold = c.n_best == 2 && cost < known;  // the first one met new memory
       known += (cold ? 1 : weight) * (std::min(cost, kMostOfKnown * known) - known);
@@ -66,9 +78,10 @@ class TeamChoice {
   static constexpr double kDisturbed = 1.5;
   // After a pause the machine may be quiet again, and a long prompt may come.
   static constexpr double kForgottenUs = 1e6;
+  static constexpr double kUnknownUs = 20'000;  // of passes that lost nothing, before the first one
   // The share of a pass that moves the cost of the faster way, which begins with the mean of its passes; and
   // how many times the known cost a pass counts at most: two or three of those that lost a thread send the
-  // next ones the other way.
+  // next ones the other way. What is longer is a loss.
   static constexpr double kLeastWeight = 0.1, kMostOfKnown = 4;
   static constexpr int kSoon = 8, kProven = 16;  // passes
   static constexpr double kLeastWait = 12;       // passes between trials, however little they cost
@@ -82,15 +95,27 @@ class TeamChoice {
     bool again = false;  // the next pass repeats a trial of the team
   };
 
-  static int Best(const Class& c) noexcept {
-    return c.cost[kAlone] != 0 && c.cost[kAlone] <= c.cost[kTeam] ? kAlone : kTeam;
+  // The passes of one way lately, and what single ones of them lost.
+  struct Losses {
+    double us = 0, lost_us = 0;
+    void Add(double pass_us, double lost) noexcept { us += pass_us - lost, lost_us += lost; }
+    void Fade(double share) noexcept { us *= share, lost_us *= share; }
+    double Share() const noexcept { return lost_us / (us + kUnknownUs); }
+  };
+
+  double Cost(const Class& c, int way) const noexcept {
+    const auto i = static_cast<std::size_t>(way);
+    return c.cost[i] * (1 + losses_[i].Share());
+  }
+  int Best(const Class& c) const noexcept {
+    return c.cost[kAlone] != 0 && Cost(c, kAlone) <= Cost(c, kTeam) ? kAlone : kTeam;
   }
   // Passes before the slower way is tried again. One such pass costs (slower - faster) / faster passes.
   // One in 40 times as many adds 2.5 %, two of a team in 100 times as many 2 %. A large team that takes
   // longer than it did may simply have a longer context: 0.6 %.
   int Wait(Class& c, bool large) noexcept {
     const int best = Best(c);
-    const auto [better, worse] = std::minmax(c.cost[kAlone], c.cost[kTeam]);
+    const auto [better, worse] = std::minmax({Cost(c, kAlone), Cost(c, kTeam)});
     const double share = best == kAlone ? 100 : large ? 160 : 40;
     const double passes =
         better > 0 ? std::clamp(share * (worse - better) / better, kLeastWait, 1e6) : 0;
@@ -108,8 +133,8 @@ class TeamChoice {
   }
   // The team takes far longer than it did, or longer than small passes let expect of one thread.
   bool IsDisturbed(const Class& c) const noexcept {
-    return c.cost[kTeam] > kDisturbed * c.least_team ||
-           (least_alone_ > 0 && c.cost[kTeam] > least_alone_);
+    return Cost(c, kTeam) > kDisturbed * c.least_team ||
+           (least_alone_ > 0 && Cost(c, kTeam) > least_alone_);
   }
   int Next(Class& c, bool large) const noexcept {
     if (!large && c.cost[kAlone] == 0) return kAlone;
@@ -124,6 +149,9 @@ class TeamChoice {
   }
 
   std::array<Class, 65> classes_{};
+  std::array<Losses, 2> losses_{};
+  double now_us_ = 0;
+  int last_way_ = kTeam;
   double least_alone_ = 0;  // of one thread, in any class
 };
 
