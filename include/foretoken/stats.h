@@ -190,4 +190,14 @@ struct EngineCounts {
   const Rounds& Plain(PlainReason reason) const { return plain[static_cast<std::size_t>(reason)]; }
 };
 
+// The file of EngineOptions::cache_file, and what went to it and came back since it was opened; all 0 where
+// there is none. A record is a block of 32 tokens, or a copy of a recurrent state.
+struct CacheFileCounts {
+  std::int64_t blocks = 0, states = 0, bytes = 0;  // that it has now; the bytes of all records
+  std::int64_t blocks_read = 0, states_read = 0, bytes_read = 0, tokens_read = 0;
+  std::int64_t blocks_written = 0, states_written = 0, bytes_written = 0;
+  std::int64_t refused = 0;  // records that were damaged
+  bool failed = false;       // it is not written any more (Engine::CacheFileStatus)
+};
+
 }  // namespace foretoken

@@ -161,7 +161,7 @@ EngineLoad Engine::Impl::load() const noexcept {
   load.cached_prompt_tokens = scheduler_->cached_prompt_tokens();
   load.preemptions = scheduler_->preemptions();
   if (opened_.store && !opened_.options.cache_file.empty())
-    load.cache_file = engine::CountsOf(*opened_.store);
+    load.cache_file = opened_.store->counts();
   return load;
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "foretoken/stats.h"
 #include "kv/block_file.h"
 
 namespace foretoken::kv {
@@ -26,11 +27,6 @@ class BlockStore {
   struct Memory {
     std::function<void(std::int32_t, PartList&)> of_block, of_state;
   };
-  struct Counts {
-    std::int64_t blocks_read = 0, states_read = 0, bytes_read = 0, tokens_read = 0;
-    std::int64_t blocks_written = 0, states_written = 0, bytes_written = 0;
-  };
-
   // most_parts: of a block or a copy.
   BlockStore(BlockFile file, Memory memory, std::size_t most_parts)
       : file_(std::move(file)), memory_(std::move(memory)) {
@@ -53,7 +49,15 @@ class BlockStore {
   const BlockFile& file() const noexcept { return file_; }
   // BlockFile::Publish.
   [[nodiscard]] Status Publish() { return file_.Publish(); }
-  const Counts& counts() const noexcept { return counts_; }
+  CacheFileCounts counts() const noexcept {
+    CacheFileCounts counts = counts_;
+    counts.blocks = file_.n_records(BlockFile::kBlock);
+    counts.states = file_.n_records(BlockFile::kState);
+    counts.bytes = file_.bytes();
+    counts.refused = file_.n_refused();
+    counts.failed = !file_.status();
+    return counts;
+  }
 
   void Expect(BlockFile::Kind kind, std::int32_t record) const noexcept {
     file_.Expect(kind, record);
@@ -93,7 +97,7 @@ class BlockStore {
   Memory memory_;
   PartList parts_;
   std::map<SaltId, BlockKey> roots_;
-  Counts counts_;
+  CacheFileCounts counts_;  // what is counted here alone
 };
 
 }  // namespace foretoken::kv

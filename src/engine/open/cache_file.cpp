@@ -54,23 +54,6 @@ kv::BlockStore StoreOver(kv::BlockFile file, const Opened& opened) {
       std::max(block.size(), state.size()));
 }
 
-CacheFileCounts CountsOf(const kv::BlockStore& store) noexcept {
-  const kv::BlockFile& file = store.file();
-  const kv::BlockStore::Counts& counts = store.counts();
-  return {.blocks = file.n_records(kv::BlockFile::kBlock),
-          .states = file.n_records(kv::BlockFile::kState),
-          .bytes = file.bytes(),
-          .blocks_read = counts.blocks_read,
-          .states_read = counts.states_read,
-          .bytes_read = counts.bytes_read,
-          .tokens_read = counts.tokens_read,
-          .blocks_written = counts.blocks_written,
-          .states_written = counts.states_written,
-          .bytes_written = counts.bytes_written,
-          .refused = file.n_refused(),
-          .failed = !file.status()};
-}
-
 Result<kv::BlockStore> OpenCacheFile(const Opened& opened, const loader::ModelPart& target) {
   FORETOKEN_TRY(const kv::BlockFile::Shape shape, FileShape(opened, target));
   FORETOKEN_TRY(kv::BlockFile file, kv::BlockFile::Open(opened.options.cache_file, shape));

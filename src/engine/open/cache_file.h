@@ -14,7 +14,6 @@ namespace foretoken::engine {
                                                      const loader::ModelPart& target);
 // The file beside the target's memory.
 kv::BlockStore StoreOver(kv::BlockFile file, const Opened& opened);
-CacheFileCounts CountsOf(const kv::BlockStore& store) noexcept;
 // REQUIRES: the target is loaded, and outlives the store. Errors: those of kv::BlockFile, and
 // kUnsupported (several ranks).
 [[nodiscard]] Result<kv::BlockStore> OpenCacheFile(const Opened& opened,
