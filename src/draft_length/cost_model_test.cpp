@@ -205,8 +205,8 @@ TEST(CostModel, HardlyProbesWhereEvenPerfectDraftsWouldNotPay) {
   EXPECT_LE(world.Play(8000, 5).mean_k, 0.002);
 }
 
-// Drafts were measured while another program used the cores.
-// Of 1,000 rounds whose pass takes 300 us and whose drafts are all rejected.
+// Plays 1,000 rounds whose pass takes 300 us and whose drafts are all rejected, and counts those that
+// were planned. made: a lookup makes the drafts; otherwise a model would have to.
 int RoundsWithAPlan(bool made) {
   RoundCosts costs(17, 1);
   const std::vector<PassCost> passes = {
@@ -233,6 +233,7 @@ TEST(CostModel, PlansSeldomWhereOnlyAModelDraftsAndItsDraftsFail) {
   EXPECT_LT(head, 150);
 }
 
+// Drafts were measured while another program used the cores.
 TEST(CostModel, FindsOutThatDraftsWereTakenForTooDear) {
   CostModelIn world({.slope = 60, .draft_us = 20'000, .right = 0.8});
   world.world_.draft_us = 50;

@@ -6,7 +6,6 @@
 
 #include "base/stopwatch.h"
 #include "engine/impl.h"
-#include "engine/open/cache_file.h"
 #include "kv/transaction.h"
 
 namespace foretoken {

@@ -27,6 +27,7 @@ class BlockStore {
   struct Memory {
     std::function<void(std::int32_t, PartList&)> of_block, of_state;
   };
+
   // most_parts: of a block or a copy.
   BlockStore(BlockFile file, Memory memory, std::size_t most_parts)
       : file_(std::move(file)), memory_(std::move(memory)) {
@@ -49,6 +50,7 @@ class BlockStore {
   const BlockFile& file() const noexcept { return file_; }
   // BlockFile::Publish.
   [[nodiscard]] Status Publish() { return file_.Publish(); }
+  // What the file has now, and what went to it and came back.
   CacheFileCounts counts() const noexcept {
     CacheFileCounts counts = counts_;
     counts.blocks = file_.n_records(BlockFile::kBlock);
@@ -97,7 +99,7 @@ class BlockStore {
   Memory memory_;
   PartList parts_;
   std::map<SaltId, BlockKey> roots_;
-  CacheFileCounts counts_;  // what is counted here alone
+  CacheFileCounts counts_;  // only what went to the file and came back
 };
 
 }  // namespace foretoken::kv

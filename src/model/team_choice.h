@@ -48,7 +48,7 @@ class TeamChoice {
   // Reports how long the pass took that the last Alone(work, ...) decided about.
   void Observe(std::uint64_t work, double us) noexcept {
     Class& c = classes_[Index(work)];
-    const double cost = us / static_cast<double>(std::max<std::uint64_t>(1, work));
+    const double units = static_cast<double>(std::max<std::uint64_t>(1, work)), cost = us / units;
     const int best = Best(c);
     if (best != c.last_best) c.last_best = best, c.n_best = 1;
     double& known = c.cost[static_cast<std::size_t>(c.trying)];
@@ -57,7 +57,7 @@ class TeamChoice {
     if (!retry) {
       if (follows)
         losses_[static_cast<std::size_t>(c.trying)].Add(
-            us, std::max(0.0, us - kMostOfKnown * known * static_cast<double>(work)));
+            us, std::max(0.0, us - kMostOfKnown * known * units));
       const double weight = std::max(kLeastWeight, 1.0 / ++c.n_best);
       const bool cold = c.n_best == 2 && cost < known;  // the first one met new memory
       known += (cold ? 1 : weight) * (std::min(cost, kMostOfKnown * known) - known);
@@ -78,7 +78,8 @@ class TeamChoice {
   static constexpr double kDisturbed = 1.5;
   // After a pause the machine may be quiet again, and a long prompt may come.
   static constexpr double kForgottenUs = 1e6;
-  static constexpr double kUnknownUs = 20'000;  // of passes that lost nothing, before the first one
+  // A loss is weighed as if passes of so much time had gone well before it.
+  static constexpr double kUnknownUs = 20'000;
   // The share of a pass that moves the cost of the faster way, which begins with the mean of its passes; and
   // how many times the known cost a pass counts at most: two or three of those that lost a thread send the
   // next ones the other way. What is longer is a loss.
