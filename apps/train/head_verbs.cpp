@@ -72,7 +72,7 @@ int RunHeadVerb(FlagSet& flags, const Arguments& arguments, HeadOptions& options
 
 int EagleVerb(const Arguments& arguments) {
   HeadOptions o;
-  o.kind = HeadKind::kEagle;
+  o.kind = TrainedHead::kEagle;
   FlagSet flags("-train eagle --target FILE --text FILE --out FILE --steps N [flags]",
                 "Trains an EAGLE-3 head: one block that drafts from what the target computed.");
   flags.Add(TextFlags(o));
@@ -92,7 +92,7 @@ int EagleVerb(const Arguments& arguments) {
 
 int MtpVerb(const Arguments& arguments) {
   HeadOptions o;
-  o.kind = HeadKind::kMtp;
+  o.kind = TrainedHead::kMtp;
   FlagSet flags(
       "-train mtp --target FILE --text FILE --out FILE --steps N [flags]",
       "Trains an MTP head: one more block of the target that drafts from its last state.");
@@ -109,7 +109,7 @@ int MtpVerb(const Arguments& arguments) {
 
 int BlockVerb(const Arguments& arguments) {
   HeadOptions o;
-  o.kind = HeadKind::kBlock;
+  o.kind = TrainedHead::kBlock;
   FlagSet flags("-train block --target FILE --text FILE --out FILE --steps N [flags]",
                 "Trains a block drafter (DFlash): a few layers that draft several tokens in one "
                 "pass, from what the target computed.");

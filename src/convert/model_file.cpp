@@ -17,6 +17,7 @@
 #include "kernels/dispatch.h"
 #include "loader/memory_plan.h"
 #include "loader/model_part.h"
+#include "model/arch/heads/head_kind.h"
 #include "model/arch/registry.h"
 #include "model/local_runner.h"
 #include "model/weights/weights.h"
@@ -150,24 +151,12 @@ std::string ModelFile::obstacle() const {
 }
 
 std::string ModelFile::drafts_as() const {
-  switch (model::KindOfDraft(*impl_->checkpoint)) {
-    case model::DraftFile::kEagleHead:
-      return "eagle";
-    case model::DraftFile::kMtpHead:
-    case model::DraftFile::kModelWithMtpHead:
-    case model::DraftFile::kAssistant:
-      return "mtp";
-    case model::DraftFile::kBlockHead:
-      return "dflash";
-    case model::DraftFile::kModel:
-      break;
-  }
-  return "standalone";
+  const model::HeadKind* const head = model::DraftFileOf(*impl_->checkpoint).head;
+  return head == nullptr ? "standalone" : std::string(head->drafter);
 }
 
 bool ModelFile::is_whole_model() const {
-  const model::DraftFile kind = model::KindOfDraft(*impl_->checkpoint);
-  return kind == model::DraftFile::kModel || kind == model::DraftFile::kModelWithMtpHead;
+  return model::DraftFileOf(*impl_->checkpoint).model;
 }
 
 Result<ModelMemory> ModelFile::Memory(int context_size) {

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
+#include "model/arch/heads/head_kind.h"
+
 namespace foretoken {
 namespace draft {
 
@@ -20,12 +23,20 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-bool DrafterSpec::ReadsA(model::DraftFile kind) const {
-  return std::find(files.begin(), files.end(), kind) != files.end();
+bool DrafterSpec::Reads(const model::DraftFile& file) const {
+  return (reads_models && file.model) || (file.head != nullptr && file.head->drafter == info.name);
 }
 
 std::span<const DrafterSpec* const> Specs() {
   return kRows;
+}
+
+const DrafterSpec& SpecOf(const model::HeadKind& head) {
+  const auto* const spec = std::find_if(kRows.begin(), kRows.end(), [&](const DrafterSpec* row) {
+    return row->info.name == head.drafter;
+  });
+  FORETOKEN_CHECK(spec != kRows.end());
+  return **spec;
 }
 
 }  // namespace draft

@@ -47,8 +47,8 @@ struct DrafterSettings {
 
 struct DrafterSpec {
   DrafterInfo info;
-  // Kinds of files that hold its network; empty: it needs no file.
-  std::span<const model::DraftFile> files = {};
+  // Whether its network is a whole model. Heads say themselves who drafts with them (model/arch/heads).
+  bool reads_models = false;
   // Whether it can draft for a request at all; null: for every request.
   bool (*serves)(const Request& request) = nullptr;
   // It drafts before all others for each request that it serves, whatever method was chosen.
@@ -56,7 +56,8 @@ struct DrafterSpec {
   // Errors: those of settings that its files or texts do not fit.
   Result<std::unique_ptr<Drafter>> (*make)(DrafterSettings settings) = nullptr;
 
-  bool ReadsA(model::DraftFile kind) const;
+  // Whether a file holds its network.
+  bool Reads(const model::DraftFile& file) const;
   bool Serves(const Request& request) const { return serves == nullptr || serves(request); }
 };
 
@@ -74,5 +75,8 @@ class ListedDrafter : public Drafter {
 
 // In the order of AllDrafters().
 std::span<const DrafterSpec* const> Specs();
+
+// The one that drafts with heads of a kind.
+const DrafterSpec& SpecOf(const model::HeadKind& head);
 
 }  // namespace foretoken::draft

@@ -9,6 +9,7 @@
 #include "base/files/own_folder.h"
 #include "foretoken/drafts.h"
 #include "formats/weight_type.h"
+#include "model/arch/heads/head_kind.h"
 #include "model/arch/registry.h"
 
 namespace foretoken::loader {
@@ -24,12 +25,13 @@ tensor::KvType KvTypeOf(CacheType type) {
 
 Result<ModelPart> DescribeModel(const formats::Checkpoint& checkpoint,
                                 const text::Tokenizer& tokenizer) {
-  if (model::KindOfDraft(checkpoint) == model::DraftFile::kMtpHead &&
+  const model::DraftFile kind = model::DraftFileOf(checkpoint);
+  if (!kind.model && kind.head->architecture.empty() &&
       checkpoint.Find("token_embd.weight") == nullptr && !checkpoint.tensors().empty())
     return Fail(ErrorCode::kMismatch,
-                "this is an MTP head, no whole model; give it as the draft "
-                "(EngineOptions::draft_model) of the "
-                "model it was trained for");
+                fmt::format("this is {}, no whole model; give it as the draft "
+                            "(EngineOptions::draft_model) of the model it was trained for",
+                            kind.Noun()));
   ModelPart part;
   FORETOKEN_TRY(part.config, model::ConfigFromMetadata(checkpoint.metadata()));
   FORETOKEN_TRY(part.config.vocabulary, model::VocabularyRows(checkpoint));

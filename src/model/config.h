@@ -255,43 +255,46 @@ struct LayerConfig {
   const ExpertsConfig* experts() const { return std::get_if<ExpertsConfig>(&feed_forward); }
 };
 
-// A drafter of few layers that reads its target's hidden states (its features).
-//   kEagle: EAGLE-3 (Li et al. 2025): the residual stream before some of the target's layers, mixed
-//           by `fc`, stands beside the token's embedding in the input of the first layer's attention.
-//   kMtp: next-n prediction (DeepSeek-AI 2024, "DeepSeek-V3"): `eh_proj` mixes the target's normed
-//         last state with the embedding, and an ordinary layer follows.
-//   kAssistant: Gemma 4's assistants: `nextn.pre_projection` mixes the target's normed last state with
-//           the target's embedding; layers with queries alone read the target's cache, up to the
-//           position before the row's; `nextn.post_projection` gives the feature of the next row.
-//   kBlock: DFlash (Chen et al. 2026): the features, those of kEagle, are mixed by `fc` and normed, and
-//           every layer makes its keys and values of that position from them. The tokens of a pass
-//           see these, and each other (blocks/heads/injection.h).
-enum class HeadKind { kEagle, kMtp, kAssistant, kBlock };
+struct HeadKind;  // model/arch/heads/head_kind.h
 
+// A drafter of few layers that reads its target's hidden states (its features).
+//   EAGLE-3 (Li et al. 2025): the residual stream before some of the target's layers, mixed by `fc`,
+//     stands beside the token's embedding in the input of the first layer's attention.
+//   Next-n prediction, MTP (DeepSeek-AI 2024, "DeepSeek-V3"): `eh_proj` mixes the target's normed last
+//     state with the embedding, and an ordinary layer follows.
+//   Gemma 4's assistants: `nextn.pre_projection` mixes the target's normed last state with the target's
+//     embedding; layers with queries alone read the target's cache, up to the position before the
+//     row's; `nextn.post_projection` gives the feature of the next row.
+//   DFlash (Chen et al. 2026): the features, those of EAGLE-3, are mixed by `fc` and normed, and every
+//     layer makes its keys and values of that position from them. The tokens of a pass, a block,
+//     see these, and each other (blocks/heads/injection.h).
 struct HeadConfig {
-  HeadKind kind = HeadKind::kEagle;
+  const HeadKind* kind = nullptr;
   int target_dim = 0;     // width of the target's residual stream
   int target_layers = 0;  // layers of the target; 0: the file does not say
-  // kEagle, kBlock: the layers of the target whose input is read; the number of layers stands for
-  // the last one's output.
+  // The layers of the target whose input is read; the number of layers stands for the last one's
+  // output. Empty: the normed last state is read.
   std::vector<int> feature_layers = {};
-  bool norm_before_residual = false;  // kEagle: the residual stream begins with the normed feature
-  bool norm_before_fc = false;        // kEagle: the features are normed before they are mixed
-  int block_size = 0;  // kBlock: rows of a block: the newest token, then the tokens to be drafted
-  int mask = 0;        // kBlock: the token that stands for one to be drafted
-  // kBlock: the token before a draft adds to its logits (blocks/heads/transition.h): the numbers
+  bool reads_cache = false;          // of the target; it has none of its own
+  bool begins_with_zeros = false;    // a text's first row has its first token, and no feature
+  bool feature_is_residual = false;  // its own feature is the residual stream, not the normed state
+  // EAGLE-3: the residual stream begins with the normed feature; the features are normed before they are mixed.
+  bool norm_before_residual = false, norm_before_fc = false;
+  // DFlash, for which this is not 0: rows of a block: the newest token, then the tokens to be drafted.
+  int block_size = 0;
+  int mask = 0;  // DFlash: the token that stands for one to be drafted
+  // DFlash: the token before a draft adds to its logits (blocks/heads/transition.h): the numbers
   // that are kept of a token; 0: it adds nothing.
   int transition_rank = 0;
-  bool drafts_first_row = false;  // kBlock: the newest token's row gives the first draft
-  // kBlock: a selector weighs so many candidates of each row by the token before them
+  bool drafts_first_row = false;  // DFlash: the newest token's row gives the first draft
+  // DFlash: a selector weighs so many candidates of each row by the token before them
   // (blocks/heads/selector.h), with so many numbers of each token; 0: there is none.
   int n_candidates = 0, selector_rank = 0;
 
-  bool reads_cache() const { return kind == HeadKind::kAssistant; }  // of the target
+  bool drafts_blocks() const { return block_size != 0; }
   // Numbers of the target that a row reads.
   int features_width() const {
-    const bool taps = kind == HeadKind::kEagle || kind == HeadKind::kBlock;
-    return (taps ? static_cast<int>(feature_layers.size()) : 1) * target_dim;
+    return (feature_layers.empty() ? 1 : static_cast<int>(feature_layers.size())) * target_dim;
   }
 };
 
@@ -315,7 +318,7 @@ struct ModelConfig {
   // Numbers of each row's features in a pass (model/pass.h); 0 where this is no head.
   int features_width(bool own_features) const {
     if (!head) return 0;
-    return own_features && !head->reads_cache() ? dim : head->features_width();
+    return own_features && !head->reads_cache ? dim : head->features_width();
   }
 };
 

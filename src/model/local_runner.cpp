@@ -100,7 +100,7 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
   for (const int layer : head.feature_layers)
     if (layer > base.n_layers())
       return mismatch(fmt::format("it reads layer {}, the target has {}", layer, base.n_layers()));
-  if (head.reads_cache()) return {};
+  if (head.reads_cache) return {};
   const bool own_embedding = checkpoint.Find("token_embd.weight") != nullptr,
              own_output = checkpoint.Find("output.weight") != nullptr;
   if (config.dim != base.dim && !(own_embedding && own_output))
@@ -109,7 +109,7 @@ Status CheckHeadFits(const formats::Checkpoint& checkpoint, const ModelConfig& c
                     "head of its own",
                     config.dim, base.dim));
   if (const auto* embedding = checkpoint.Find("token_embd.weight");
-      head.kind == HeadKind::kBlock &&
+      head.drafts_blocks() &&
       head.mask >= (embedding != nullptr ? embedding->shape[1] : base.vocabulary))
     return mismatch(fmt::format("no row of the embedding is its mask token {}", head.mask));
   return {};
@@ -238,10 +238,9 @@ Result<std::unique_ptr<LocalRunner>> LocalRunner::LoadHead(const formats::Checkp
   const ModelConfig& base = target.config();
   FORETOKEN_CHECK_OK(CheckHeadFits(checkpoint, config, base));
   ModelConfig own = config;
-  const bool reads_cache = config.head->reads_cache();
+  const bool reads_cache = config.head->reads_cache;
   if (reads_cache) FORETOKEN_CHECK_OK(FindCaches(base, division, own));
-  if (!reads_cache && (own.vocabulary == 0 || own.head->kind == HeadKind::kMtp ||
-                       checkpoint.Find("output.weight") == nullptr))
+  if (!reads_cache && (own.vocabulary == 0 || checkpoint.Find("output.weight") == nullptr))
     own.vocabulary = base.vocabulary;
   FORETOKEN_TRY(Weights weights, Weights::LoadHead(checkpoint, own, target.weights_, base,
                                                    options.output_tokens, division, pool));
@@ -307,10 +306,10 @@ void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(!pass.reduced || !info_.reduced_tokens.empty());
   FORETOKEN_CHECK(!pass.wants_states || !config_.head);
   FORETOKEN_CHECK(pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
-  const bool is_block = config_.head && config_.head->kind == HeadKind::kBlock;
+  const bool is_block = config_.head && config_.head->drafts_blocks();
   FORETOKEN_CHECK(!config_.head || is_block || pass.features != nullptr);
   const bool windows = read_cache_.options().n_window_blocks != 0;
-  const int own = config_.head && config_.head->reads_cache() ? 0 : 1;  // of its last position
+  const int own = config_.head && config_.head->reads_cache ? 0 : 1;  // of its last position
   for (const kv::Segment& s : pass.segments) {
     FORETOKEN_CHECK(s.state.from <= s.first_position && s.state.from <= s.state.to);
     FORETOKEN_CHECK(std::max(s.state.source, s.state.checkpoint) < states_.n_checkpoints());

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
+#include "model/arch/heads/head_kind.h"
 #include "model/blocks/attention.h"
 #include "model/blocks/embedding.h"
 #include "model/blocks/experts/experts.h"
 #include "model/blocks/gated_ffn.h"
-#include "model/blocks/heads/head_entry.h"
-#include "model/blocks/heads/injection.h"
 #include "model/blocks/heads/local_convolution.h"
 #include "model/blocks/heads/next_feature.h"
 #include "model/blocks/heads/selector.h"
@@ -27,38 +26,12 @@ namespace {
 
 using Blocks = std::vector<std::unique_ptr<Block>>;
 
-// Its passes begin with their tokens or with the target's features.
-Blocks EntryOfBlocks(const Workspace& space, const ModelConfig& config, const Weights& weights) {
-  Blocks blocks;
-  blocks.push_back(std::make_unique<Embedding>(space, config, weights));
-  blocks.push_back(std::make_unique<Injection>(space, config, weights));
-  return blocks;
-}
-
-template <typename Entry>
-Blocks EntryOf(const Workspace& space, const ModelConfig& config, const Weights& weights) {
-  Blocks blocks;
-  blocks.push_back(std::make_unique<Entry>(space, config, weights));
-  return blocks;
-}
-
-Blocks EntryOfHead(const Workspace& space, const ModelConfig& config, const Weights& weights) {
-  switch (config.head->kind) {
-    case HeadKind::kEagle:
-      return EntryOf<EagleEntry>(space, config, weights);
-    case HeadKind::kMtp:
-      return EntryOf<MtpEntry>(space, config, weights);
-    case HeadKind::kAssistant:
-      return EntryOf<AssistantEntry>(space, config, weights);
-    case HeadKind::kBlock:
-      break;
-  }
-  return EntryOfBlocks(space, config, weights);
-}
-
 Blocks MakeEntry(const Workspace& space, const ModelConfig& config, const Weights& weights) {
-  Blocks blocks = config.head ? EntryOfHead(space, config, weights)
-                              : EntryOf<Embedding>(space, config, weights);
+  Blocks blocks;
+  if (config.head)
+    config.head->kind->add_entry(space, config, weights, blocks);
+  else
+    blocks.push_back(std::make_unique<Embedding>(space, config, weights));
   if (weights.layer_inputs)
     blocks.push_back(std::make_unique<PerLayerInputs>(space, config, weights));
   return blocks;
@@ -148,7 +121,7 @@ Network::Network(const ModelConfig& config, const Weights& weights, const Worksp
   if (!weights.reduced_tokens.empty())
     reduced_output_.emplace(space, config, weights, Output::Kind::kReduced);
   for (int layer = 0; layer < config.n_layers(); ++layer) AddLayer(layer);
-  if (config.head && config.head->kind == HeadKind::kAssistant)
+  if (config.head && config.head->reads_cache)
     next_ = std::make_unique<NextFeature>(space, config.head->target_dim, weights.head->next,
                                           output_.last());
   if (config.head && config.head->transition_rank != 0)
@@ -248,20 +221,20 @@ void Network::AddPhases() {
   injection_phases_.clear();
   for (const auto& block : entry_) block->AddInjectionPhases(injection_phases_);
   transition_phases_.clear();
-  if (!IsBlock()) return;
+  if (!DraftsBlocks()) return;
   for (const Blocks& blocks : layers_)
     for (const auto& block : blocks) block->AddInjectionPhases(injection_phases_);
   if (transition_) transition_->AddPhases(transition_phases_);
 }
 
 const std::vector<Phase>& Network::PhasesOf(const Pass& pass) const noexcept {
-  if (!IsBlock() || pass.features == nullptr) return phases_;
+  if (!DraftsBlocks() || pass.features == nullptr) return phases_;
   return pass.own_features ? transition_phases_ : injection_phases_;
 }
 
 const float* Network::OwnFeature(const Pass& pass, int i) const noexcept {
   if (next_ != nullptr) return next_->Row(i);
-  if (config_.head->kind != HeadKind::kEagle) return output_.last().Row(i);
+  if (!config_.head->feature_is_residual) return output_.last().Row(i);
   return space_.scratch.residual.View(config_.dim)
       .Row(pass.logit_rows[static_cast<std::size_t>(i)]);
 }
@@ -303,7 +276,7 @@ void Network::ExtendRopes(const Pass& pass) noexcept {
 void Network::NoteRowLengths(const Pass& pass) noexcept {
   std::int32_t* const lengths = space_.scratch.row_len.data();
   // The cache of an assistant's target does not have the row's own position.
-  const int own = config_.head && config_.head->reads_cache() ? 0 : 1;
+  const int own = config_.head && config_.head->reads_cache ? 0 : 1;
   const auto* attention = std::get_if<AttentionConfig>(&config_.layers.front().mixer);
   const bool causal = attention == nullptr || attention->causal;
   for (const kv::Segment& s : pass.segments)
@@ -313,7 +286,7 @@ void Network::NoteRowLengths(const Pass& pass) noexcept {
 
 std::uint64_t Network::LayerWork(const Pass& pass) const noexcept {
   std::int64_t work = 0;
-  if (IsBlock() && pass.features != nullptr) {
+  if (DraftsBlocks() && pass.features != nullptr) {
     const AttentionConfig& a = config_.layers.front().attention();
     const int mixed = config_.head->features_width() / config_.n_layers();
     return static_cast<std::uint64_t>(config_.dim) *

@@ -74,7 +74,7 @@ class Network {
   void AddConvolvedLayer(const LayerConfig& config, const LayerWeights& weights,
                          const LayerPlace& place, std::vector<std::unique_ptr<Block>>& blocks);
   void AddPhases();
-  bool IsBlock() const noexcept { return config_.head && config_.head->kind == HeadKind::kBlock; }
+  bool DraftsBlocks() const noexcept { return config_.head && config_.head->drafts_blocks(); }
   const std::vector<Phase>& PhasesOf(const Pass& pass) const noexcept;
   void ExtendRopes(const Pass& pass) noexcept;
   void NoteRowLengths(const Pass& pass) noexcept;

@@ -255,7 +255,7 @@ Scratch::Scratch(const ModelConfig& c, int max_rows, int max_logit_rows, int n_t
     layer_embeddings = ActivationMemory(max_rows, width, false);
   }
   if (c.head) {
-    const int target_dim = c.head->reads_cache() ? c.head->target_dim : 0;
+    const int target_dim = c.head->reads_cache ? c.head->target_dim : 0;
     pair = ActivationMemory(max_rows, 2 * std::max(c.dim, target_dim));
     next = ActivationMemory(max_logit_rows, target_dim, false);
     mixed = ActivationMemory(max_rows,

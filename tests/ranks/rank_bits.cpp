@@ -259,9 +259,8 @@ int CompareWithHead(model::Runner& many, model::Runner& one, model::Runner& many
   Check(Same(got.features, features.data(), static_cast<std::int64_t>(features.size())),
         what + ": other features");
   const model::HeadConfig& head = *one_head.config().head;
-  if (head.kind == model::HeadKind::kBlock)
-    return CompareBlocks(many_head, one_head, kRows, features, what);
-  if (head.reads_cache()) {  // one row at a time, all at the next position
+  if (head.drafts_blocks()) return CompareBlocks(many_head, one_head, kRows, features, what);
+  if (head.reads_cache) {  // one row at a time, all at the next position
     std::vector<float> feature(features.end() - wanted.features_width, features.end());
     for (int i = 0; i < kOwnRows; ++i)
       feature = CompareHeads(many_head, one_head, kRows, 1, feature, false, what);

@@ -28,7 +28,7 @@ class BlockAgreement : public testing::TestWithParam<const char*> {
   BlockAgreement() : folder_(fixtures::TemporaryFolder()) {
     fixtures::TinyModelOptions target = fixtures::SmallestOf(GetParam());
     target.seed = 3, target.window = 0;
-    options_.kind = HeadKind::kBlock;
+    options_.kind = TrainedHead::kBlock;
     options_.target = fixtures::WriteTinyModel(folder_, target);
     options_.text = {folder_ + "/text.txt"};
     options_.block_size = kBlockTestSize, options_.blocks = 2, options_.mask = 7;
@@ -88,7 +88,7 @@ TEST_P(BlockAgreement, TheEngineDraftsAsTheTrainersBlocks) {
   const auto file = *formats::OpenCheckpoint(training_.out);
   const auto config = *model::HeadConfigFromFile(*file);
   const auto target = *TargetReader::Open(options_.target, training_);
-  HeadConfig head{.kind = HeadKind::kBlock, .block = BlockLike(target->config(), false)};
+  HeadConfig head{.kind = TrainedHead::kBlock, .block = BlockLike(target->config(), false)};
   head.block.n_layers = options_.blocks, head.block.qk_norm = true;
   head.layers = config.head->feature_layers;
   head.block_size = kBlockTestSize, head.mask = options_.mask;

@@ -305,7 +305,7 @@ HeadInput ReadTarget(const HeadConfig& head, TargetReader& target, const Tensor&
   const std::int64_t length = tokens.size(1) - 1;
   const TargetReader::States states = target.Read(tokens.narrow(1, 0, length));
   HeadInput input{.embedded = target.Embedded(tokens), .normed = states.normed};
-  if (head.kind == HeadKind::kEagle) {
+  if (head.kind == TrainedHead::kEagle) {
     input.features = states.features;
   } else {
     const Tensor none = torch::zeros_like(states.normed.narrow(1, 0, 1));
@@ -316,7 +316,7 @@ HeadInput ReadTarget(const HeadConfig& head, TargetReader& target, const Tensor&
 
 Parameters InitHead(const HeadConfig& head, const TargetReader& target, std::uint64_t seed) {
   const NetworkConfig& c = head.block;
-  const bool eagle = head.kind == HeadKind::kEagle;
+  const bool eagle = head.kind == TrainedHead::kEagle;
   const std::string& at = head.prefix;
   const std::int64_t dim = c.dim;
   const Beginnings known(target, c.latent.has_value());
@@ -361,7 +361,7 @@ Parameters InitHead(const HeadConfig& head, const TargetReader& target, std::uin
 
 Tensor Unroll(const HeadConfig& head, const Leaves& leaves, const HeadInput& input, int steps) {
   const NetworkConfig& c = head.block;
-  const bool eagle = head.kind == HeadKind::kEagle;
+  const bool eagle = head.kind == TrainedHead::kEagle;
   const std::string& at = head.prefix;
   const torch::Dtype compute = leaves.compute();
   const auto norm = [&](const Tensor& x, const std::string& name) {

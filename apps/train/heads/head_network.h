@@ -25,10 +25,11 @@
 
 namespace foretoken::train {
 
-enum class HeadKind { kEagle, kMtp, kBlock };
+// The kinds of heads that can be trained (model/arch/heads).
+enum class TrainedHead { kEagle, kMtp, kBlock };
 
 struct HeadConfig {
-  HeadKind kind = HeadKind::kEagle;
+  TrainedHead kind = TrainedHead::kEagle;
   NetworkConfig block;      // sizes of the head's blocks
   std::vector<int> layers;  // not for MTP: the target's block inputs that it reads; n_layers: the
                             // output
@@ -38,7 +39,7 @@ struct HeadConfig {
   Token mask = 0;
 
   // Row r of step s reads token r + s + Shift() and predicts the distribution at that position.
-  int Shift() const { return kind == HeadKind::kEagle ? 1 : 0; }
+  int Shift() const { return kind == TrainedHead::kEagle ? 1 : 0; }
 };
 
 // What the frozen target contributes for a window of tokens [batch, length + 1].

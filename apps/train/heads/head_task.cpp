@@ -61,7 +61,7 @@ Status CheckLayers(const std::vector<int>& layers, int n_layers) {
 
 // The blocks of an EAGLE-3 head or a block drafter.
 Result<NetworkConfig> OwnBlocks(const HeadOptions& o, const model::ModelConfig& target) {
-  const bool eagle = o.kind == HeadKind::kEagle;
+  const bool eagle = o.kind == TrainedHead::kEagle;
   NetworkConfig c = BlockLike(target, eagle);
   c.architecture = eagle ? "eagle3" : "dflash";
   c.qk_norm = !eagle;
@@ -128,7 +128,7 @@ class HeadTask : public Task {
       return Refuse(fmt::format("window: {} tokens are too few for {} steps; use a larger --window",
                                 training.window, Steps()));
     head_.kind = options_.kind;
-    FORETOKEN_CHECK_OK(options_.kind == HeadKind::kMtp ? DescribeMtp(training) : DescribeOwn());
+    FORETOKEN_CHECK_OK(options_.kind == TrainedHead::kMtp ? DescribeMtp(training) : DescribeOwn());
     target_->Keep(head_.layers);
     const int vocabulary = target_->config().vocabulary;
     if (options_.draft_vocabulary < 0 || options_.draft_vocabulary > vocabulary)
@@ -149,7 +149,7 @@ class HeadTask : public Task {
   Tensor Loss(const Leaves& leaves, std::int64_t first_row, int n_rows) override {
     const Tensor rows = corpus_->Rows(first_row, n_rows);
     const LogitShape wanted = target_->logit_shape();
-    if (head_.kind == HeadKind::kBlock) {
+    if (head_.kind == TrainedHead::kBlock) {
       const Drafts drafts =
           RunBlocks(head_, leaves, *target_, rows, first_row / n_rows % head_.block_size);
       return BlockLoss(drafts, target_head_, target_head_, options_.decay, wanted);
@@ -189,8 +189,8 @@ class HeadTask : public Task {
                            .type = options_.type,
                            .name = Name(kNames[static_cast<std::size_t>(head_.kind)]),
                            .license = options_.license};
-    if (head_.kind == HeadKind::kEagle) return WriteEagle(out_, file);
-    if (head_.kind == HeadKind::kBlock) return WriteBlockDrafter(out_, file);
+    if (head_.kind == TrainedHead::kEagle) return WriteEagle(out_, file);
+    if (head_.kind == TrainedHead::kBlock) return WriteBlockDrafter(out_, file);
     FORETOKEN_CHECK_OK(WriteMtp(out_, file, false));
     return options_.into.empty() ? Status{} : WriteMtp(options_.into, file, true);
   }
@@ -198,7 +198,7 @@ class HeadTask : public Task {
  private:
   // Drafts of a row.
   int Steps() const {
-    return options_.kind == HeadKind::kBlock ? options_.block_size - 1 : options_.unroll;
+    return options_.kind == TrainedHead::kBlock ? options_.block_size - 1 : options_.unroll;
   }
 
   // The sizes of an EAGLE-3 head or a block drafter.
@@ -207,7 +207,7 @@ class HeadTask : public Task {
     FORETOKEN_TRY(head_.block, OwnBlocks(options_, target_->config()));
     head_.layers = options_.layers.empty() ? DefaultLayers(n_layers) : options_.layers;
     FORETOKEN_CHECK_OK(CheckLayers(head_.layers, n_layers));
-    if (head_.kind == HeadKind::kEagle) return {};
+    if (head_.kind == TrainedHead::kEagle) return {};
     head_.block_size = options_.block_size;
     head_.mask = options_.mask < 0 ? DefaultMask(target_->file().metadata()) : options_.mask;
     if (head_.mask >= vocabulary)
@@ -257,8 +257,8 @@ class HeadTask : public Task {
   }
 
   void MakeParameters(std::uint64_t seed) {
-    parameters_ = head_.kind == HeadKind::kBlock ? InitBlocks(head_, *target_, seed)
-                                                 : InitHead(head_, *target_, seed);
+    parameters_ = head_.kind == TrainedHead::kBlock ? InitBlocks(head_, *target_, seed)
+                                                    : InitHead(head_, *target_, seed);
     const torch::Dtype compute = FastType(parameters_.all()[0].value);
     full_head_ = target_head_ = target_->OutputRows({}, compute);
     if (options_.draft_vocabulary > 0) {
@@ -275,12 +275,12 @@ class HeadTask : public Task {
   }
   // The shape of the head's logits: an MTP head is a block of the target's network.
   LogitShape Shape() const {
-    return options_.kind == HeadKind::kMtp ? target_->logit_shape() : LogitShape{};
+    return options_.kind == TrainedHead::kMtp ? target_->logit_shape() : LogitShape{};
   }
 
   void Measure(const Leaves& leaves, const Tensor& rows, HeadFigures& figures) const {
     const Drafts drafts =
-        head_.kind == HeadKind::kBlock
+        head_.kind == TrainedHead::kBlock
             ? RunBlocks(head_, leaves, *target_, rows, 0)
             : UnrolledDrafts(head_, leaves, ReadTarget(head_, *target_, rows), Steps());
     const Tensor head = OutputHead(leaves).to(drafts.hidden.scalar_type());

@@ -13,7 +13,7 @@
 namespace foretoken::train {
 
 struct HeadOptions {
-  HeadKind kind = HeadKind::kEagle;
+  TrainedHead kind = TrainedHead::kEagle;
   std::string target;
   std::vector<std::string> text, held_out;
   int unroll = 4;      // steps of the training-time test; not for block drafters

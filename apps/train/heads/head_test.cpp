@@ -34,7 +34,7 @@ using torch::Tensor;
 [[maybe_unused]] const bool kHeadsOnOneThread = (UseThreads(1), true);
 
 struct Case {
-  HeadKind kind;
+  TrainedHead kind;
   std::string arch = "llama";
   int draft_vocabulary = 0;
   std::vector<int> layers = {};  // empty: DefaultLayers
@@ -71,17 +71,17 @@ TrainingOptions Training(const std::string& name, std::int64_t steps) {
 }
 
 HeadConfig ConfigOf(const Case& c, const TargetReader& target) {
-  const HeadKind kind = c.kind;
+  const TrainedHead kind = c.kind;
   HeadConfig head{.kind = kind};
   const int n_layers = target.config().n_layers();
-  if (kind == HeadKind::kMtp) {
+  if (kind == TrainedHead::kMtp) {
     head.block = *NextBlock(*model::MtpConfigFromMetadata(MetadataWithNextBlock(target)));
     head.prefix = fmt::format("blk.{}.", n_layers);
     return head;
   }
-  head.block = BlockLike(target.config(), kind == HeadKind::kEagle);
+  head.block = BlockLike(target.config(), kind == TrainedHead::kEagle);
   head.layers = c.layers.empty() ? DefaultLayers(n_layers) : c.layers;
-  if (kind == HeadKind::kBlock)
+  if (kind == TrainedHead::kBlock)
     head.block.n_layers = 2, head.block.qk_norm = true, head.block_size = 5, head.mask = 7;
   return head;
 }
@@ -95,7 +95,7 @@ struct Bench {
     head = ConfigOf(c, *target);
     target->Keep(head.layers);
     weights =
-        c.kind == HeadKind::kBlock ? InitBlocks(head, *target, 5) : InitHead(head, *target, 5);
+        c.kind == TrainedHead::kBlock ? InitBlocks(head, *target, 5) : InitHead(head, *target, 5);
     for (Parameter& p : weights.all()) {
       const Tensor noise =
           Normal(7, p.name, p.value.size(0), p.value.numel() / p.value.size(0), 0.1);
@@ -120,13 +120,13 @@ struct Bench {
   }
   Tensor Loss(const Leaves& leaves, const Tensor& tokens, const HeadInput& input, int steps) const {
     const LogitShape wanted = target->logit_shape();
-    if (head.kind == HeadKind::kBlock)
+    if (head.kind == TrainedHead::kBlock)
       return BlockLoss(RunBlocks(head, leaves, *target, tokens, 1), target_head, target_head, 0.7,
                        wanted);
     return UnrolledLoss(Unroll(head, leaves, input, steps),
                         leaves.Has("output.weight") ? leaves["output.weight"] : target_head,
                         input.normed, target_head, head.Shift(), 0.7,
-                        head.kind == HeadKind::kMtp ? wanted : LogitShape{}, wanted);
+                        head.kind == TrainedHead::kMtp ? wanted : LogitShape{}, wanted);
   }
 
   std::unique_ptr<TargetReader> target;
@@ -136,30 +136,30 @@ struct Bench {
 };
 
 class HeadTest : public testing::TestWithParam<Case> {};
-const std::vector<Case> kHeads = {{HeadKind::kEagle},
-                                  {HeadKind::kEagle, "llama", 90},
-                                  {HeadKind::kEagle, "qwen3"},
-                                  {HeadKind::kEagle, "llama", 0, {2}},
-                                  {HeadKind::kEagle, "qwen3", 90, {0, 1, 2, 3}},
-                                  {HeadKind::kEagle, "deepseek2"},
-                                  {HeadKind::kEagle, "lfm2moe"},
-                                  {HeadKind::kMtp},
-                                  {HeadKind::kMtp, "qwen2"},
-                                  {HeadKind::kMtp, "qwen3"},
-                                  {HeadKind::kMtp, "qwen35"},
-                                  {HeadKind::kMtp, "gemma3"},
-                                  {HeadKind::kMtp, "granite"},
-                                  {HeadKind::kMtp, "qwen3moe"},
-                                  {HeadKind::kMtp, "qwen35moe"},
-                                  {HeadKind::kMtp, "glm4moe"},
-                                  {HeadKind::kMtp, "deepseek2"}};
+const std::vector<Case> kHeads = {{TrainedHead::kEagle},
+                                  {TrainedHead::kEagle, "llama", 90},
+                                  {TrainedHead::kEagle, "qwen3"},
+                                  {TrainedHead::kEagle, "llama", 0, {2}},
+                                  {TrainedHead::kEagle, "qwen3", 90, {0, 1, 2, 3}},
+                                  {TrainedHead::kEagle, "deepseek2"},
+                                  {TrainedHead::kEagle, "lfm2moe"},
+                                  {TrainedHead::kMtp},
+                                  {TrainedHead::kMtp, "qwen2"},
+                                  {TrainedHead::kMtp, "qwen3"},
+                                  {TrainedHead::kMtp, "qwen35"},
+                                  {TrainedHead::kMtp, "gemma3"},
+                                  {TrainedHead::kMtp, "granite"},
+                                  {TrainedHead::kMtp, "qwen3moe"},
+                                  {TrainedHead::kMtp, "qwen35moe"},
+                                  {TrainedHead::kMtp, "glm4moe"},
+                                  {TrainedHead::kMtp, "deepseek2"}};
 INSTANTIATE_TEST_SUITE_P(Kinds, HeadTest, testing::ValuesIn(kHeads));
 
 class AnyHeadTest : public HeadTest {};
 std::vector<Case> WithBlocks() {
   std::vector<Case> all = kHeads;
-  all.push_back({HeadKind::kBlock});
-  all.push_back({HeadKind::kBlock, "qwen35moe"});
+  all.push_back({TrainedHead::kBlock});
+  all.push_back({TrainedHead::kBlock, "qwen35moe"});
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, AnyHeadTest, testing::ValuesIn(WithBlocks()));
@@ -202,7 +202,7 @@ class SlowHead {
   };
   // own: the feature is the head's, not the target's.
   Out Feed(const Tensor& embedding, const Tensor& feature, int position, bool own = false) {
-    const bool eagle = h_.kind == HeadKind::kEagle;
+    const bool eagle = h_.kind == TrainedHead::kEagle;
     const std::string& at = h_.prefix;
     Tensor x, input;
     if (eagle) {
@@ -345,7 +345,7 @@ TEST_P(HeadTest, AnUnrolledStepIsWhatDraftingSees) {
 
 TEST(HeadInputTest, FeaturesAreThoseOfTheRow) {
   torch::NoGradGuard none;
-  const Bench eagle(Case{HeadKind::kEagle}), mtp(Case{HeadKind::kMtp});
+  const Bench eagle(Case{TrainedHead::kEagle}), mtp(Case{TrainedHead::kMtp});
   const Tensor tokens = eagle.Tokens(2, 9);
   const TargetReader::States states = eagle.target->Read(tokens.narrow(1, 0, 9));
   const HeadInput e = ReadTarget(eagle.head, *eagle.target, tokens),
@@ -360,7 +360,7 @@ TEST(HeadInputTest, FeaturesAreThoseOfTheRow) {
 TEST(BlockTest, DraftsAreThoseOfABlockThatIsDraftedAlone) {
   torch::NoGradGuard none;
   for (const char* arch : {"llama", "qwen35moe"}) {
-    const Bench bench(Case{HeadKind::kBlock, arch});
+    const Bench bench(Case{TrainedHead::kBlock, arch});
     const NetworkConfig& c = bench.head.block;
     const Parameters& w = bench.weights;
     const Tensor tokens = bench.Tokens(2, 40);
@@ -501,7 +501,7 @@ Shapes ShapesOf(const formats::Checkpoint& file) {
 }
 
 TEST(HeadFileTest, AnEagleFileHoldsWhatLlamaCppReads) {
-  HeadOptions o = Options({HeadKind::kEagle, "llama", 90});
+  HeadOptions o = Options({TrainedHead::kEagle, "llama", 90});
   o.type = FileType::kQ8_0;
   o.layers = {0, 1, 3}, o.ff = 64;
   const TrainingOptions training = Training("eagle-file", 1);
@@ -544,7 +544,7 @@ TEST(HeadFileTest, AnEagleFileHoldsWhatLlamaCppReads) {
 }
 
 TEST(HeadFileTest, ABlockDraftersFileHoldsWhatLlamaCppReads) {
-  HeadOptions o = Options({HeadKind::kBlock});
+  HeadOptions o = Options({TrainedHead::kBlock});
   o.blocks = 1, o.block_size = 6, o.layers = {0, 1, 2}, o.ff = 64, o.type = FileType::kQ8_0;
   const TrainingOptions training = Training("block-file", 1);
   const auto file = Exported(o, training);
@@ -573,7 +573,7 @@ TEST(HeadFileTest, ABlockDraftersFileHoldsWhatLlamaCppReads) {
 }
 
 TEST(HeadFileTest, AnMtpFileIsOneBlockMoreOfItsTarget) {
-  HeadOptions o = Options({HeadKind::kMtp});
+  HeadOptions o = Options({TrainedHead::kMtp});
   const TrainingOptions training = Training("mtp-file", 1);
   o.into = TestFolder() + "/with-mtp.gguf";
   const auto file = Exported(o, training), target = *formats::OpenCheckpoint(o.target),
@@ -620,7 +620,7 @@ TEST(HeadFileTest, AnMtpFileIsOneBlockMoreOfItsTarget) {
 
 // A mixture's head has a dense block: its file calls every block dense.
 TEST(HeadFileTest, TheHeadOfAMixtureIsDense) {
-  const HeadOptions o = Options({HeadKind::kMtp, "deepseek2"});
+  const HeadOptions o = Options({TrainedHead::kMtp, "deepseek2"});
   const TrainingOptions training = Training("dense-mtp-file", 1);
   const auto file = Exported(o, training);
   const auto block = [](const char* part) { return std::string("blk.3.") + part + ".weight"; };
@@ -632,14 +632,14 @@ TEST(HeadFileTest, TheHeadOfAMixtureIsDense) {
   EXPECT_EQ(file->Find(block("attn_k_b"))->shape, (std::array<std::int64_t, 4>{16, 32, 4, 1}));
   EXPECT_EQ(file->metadata().Int("deepseek2.leading_dense_block_count"), 4);
   EXPECT_EQ(file->metadata().Int("deepseek2.feed_forward_length"), 96);
-  EXPECT_EQ(model::KindOfDraft(*file), model::DraftFile::kMtpHead);
+  EXPECT_EQ(model::DraftFileOf(*file).Noun(), "an MTP head");
 }
 
 // The engine reads the exported file and drafts as the trainer's unrolled steps do.
 TEST_P(HeadTest, TheEngineAgrees) {
   torch::NoGradGuard none;
   const HeadOptions o = Options(GetParam());
-  const bool eagle = o.kind == HeadKind::kEagle;
+  const bool eagle = o.kind == TrainedHead::kEagle;
   const TrainingOptions training = Training("agrees", 1);
   const auto task = Got(MakeHeadTask(o, training));
   Parameters& weights = task->parameters();
@@ -735,7 +735,7 @@ void ExpectRefused(const HeadOptions& options, ErrorCode code, const std::string
 
 TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   const auto bad = ErrorCode::kInvalidArgument;
-  HeadOptions o = Options({HeadKind::kEagle});
+  HeadOptions o = Options({TrainedHead::kEagle});
   o.layers = {0, 1, 4};
   ExpectRefused(o, bad, "layers: 4");
   o.layers = {-1, 1, 2};
@@ -761,22 +761,22 @@ TEST(HeadErrorsTest, WhatDoesNotFitIsRefusedBeforeTheWork) {
   o.target = TestFolder() + "/missing.gguf";
   ExpectRefused(o, ErrorCode::kNotFound, "missing.gguf");
 
-  HeadOptions block = Options({HeadKind::kBlock});
+  HeadOptions block = Options({TrainedHead::kBlock});
   block.mask = 300;
   ExpectRefused(block, bad, "mask");
   block.mask = -1, block.block_size = 20;
   ExpectRefused(block, bad, "window");
 
-  HeadOptions m = Options({HeadKind::kMtp});
+  HeadOptions m = Options({TrainedHead::kMtp});
   m.into = m.target;
   ExpectRefused(m, bad, "into");
   m.into = TestFolder() + "/no/such/place.gguf";
   ExpectRefused(m, ErrorCode::kIo, "place.gguf");
-  m = Options({HeadKind::kMtp, "qwen3moe"});
+  m = Options({TrainedHead::kMtp, "qwen3moe"});
   m.into = TestFolder() + "/dense-beside-experts.gguf";
   ExpectRefused(m, bad, "into: the head of a mixture");
   for (const char* arch : {"olmo2", "gpt-oss", "gemma2"}) {
-    m = Options({HeadKind::kMtp, arch});
+    m = Options({TrainedHead::kMtp, arch});
     ExpectRefused(m, ErrorCode::kUnsupported, "EAGLE-3");
   }
 }

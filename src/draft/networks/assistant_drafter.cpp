@@ -5,16 +5,16 @@
 
 namespace foretoken::draft {
 
-Result<std::unique_ptr<Drafter>> MakeAssistant(DrafterSettings settings, const DrafterSpec& spec) {
+Result<std::unique_ptr<Drafter>> MakeAssistant(DrafterSettings settings) {
   if (!settings.kv_cache || settings.target_cache == nullptr)
     return Fail(ErrorCode::kInvalidArgument,
                 "kv cache: this head reads the model's cache, which is off; leave the cache on, or "
                 "use another drafter");
-  return std::make_unique<AssistantDrafter>(std::move(settings), spec);
+  return std::make_unique<AssistantDrafter>(std::move(settings));
 }
 
-AssistantDrafter::AssistantDrafter(DrafterSettings settings, const DrafterSpec& spec)
-    : ReducibleDrafter(spec, settings.shared, settings.runner->info()),
+AssistantDrafter::AssistantDrafter(DrafterSettings settings)
+    : ReducibleDrafter(SpecOf(*settings.head->kind), settings.shared, settings.runner->info()),
       runner_(std::move(settings.runner)),
       target_(*settings.target_cache),
       width_(settings.head->target_dim),

@@ -30,14 +30,13 @@
 namespace foretoken::draft {
 
 // An assistant for the settings' head. Errors: kInvalidArgument (the target keeps no cache).
-[[nodiscard]] Result<std::unique_ptr<Drafter>> MakeAssistant(DrafterSettings settings,
-                                                             const DrafterSpec& spec);
+[[nodiscard]] Result<std::unique_ptr<Drafter>> MakeAssistant(DrafterSettings settings);
 
 class AssistantDrafter final : public ReducibleDrafter {
  public:
   // settings.runner: runs the assistant that settings.head describes, with room for a row of each
   // sequence. settings.target_cache must outlive the drafter.
-  AssistantDrafter(DrafterSettings settings, const DrafterSpec& spec);
+  explicit AssistantDrafter(DrafterSettings settings);
 
   bool ReportsLogits() const override { return true; }
   bool ReadsTargetCache() const override { return true; }

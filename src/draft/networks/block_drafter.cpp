@@ -17,7 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kBlockAliases = {"draft-dflash", "dspark",
                                                            "draft-dspark"};
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr std::array kBlockFiles = {model::DraftFile::kBlockHead};
 
 // The engine's K bounds the block, as the masks of tokens that nobody asks for only cost time.
 Result<std::unique_ptr<Drafter>> MakeBlockDrafter(DrafterSettings settings) {
@@ -42,7 +41,6 @@ extern const DrafterSpec kDflashSpec = {
              .reads_file = true,
              .reads_p_min = true,
              .drafts_at_once = true},
-    .files = kBlockFiles,
     .make = MakeBlockDrafter};
 
 BlockDrafter::BlockDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,

@@ -18,8 +18,6 @@ constexpr int kCatchUpRows = 512;
 
 constexpr std::array<std::string_view, 3> kStandaloneAliases = {"draft", "draft-simple",
                                                                 "draft-model"};
-constexpr std::array kStandaloneFiles = {model::DraftFile::kModel,
-                                         model::DraftFile::kModelWithMtpHead};
 
 Result<std::unique_ptr<Drafter>> MakeDraftModel(DrafterSettings settings) {
   return std::make_unique<DraftModel>(std::move(settings.runner), settings.tables, settings.shared,
@@ -35,7 +33,7 @@ extern const DrafterSpec kStandaloneSpec = {.info = {.name = "standalone",
                                                      .reports_q = true,
                                                      .reads_file = true,
                                                      .reads_p_min = true},
-                                            .files = kStandaloneFiles,
+                                            .reads_models = true,
                                             .make = MakeDraftModel};
 
 DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,

@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kEagleAliases = {"eagle3", "draft-eagle3"},
                                           kMtpAliases = {"draft-mtp", "nextn"};
-constexpr std::array kEagleFiles = {model::DraftFile::kEagleHead};
-constexpr std::array kMtpFiles = {model::DraftFile::kMtpHead, model::DraftFile::kModelWithMtpHead,
-                                  model::DraftFile::kAssistant};
 
 Result<std::unique_ptr<Drafter>> MakeHeadDrafter(DrafterSettings settings) {
   return std::make_unique<HeadDrafter>(std::move(settings.runner), *settings.head, settings.tables,
@@ -27,8 +24,8 @@ Result<std::unique_ptr<Drafter>> MakeHeadDrafter(DrafterSettings settings) {
 }
 
 Result<std::unique_ptr<Drafter>> MakeMtp(DrafterSettings settings) {
-  return settings.head->reads_cache() ? MakeAssistant(std::move(settings), kMtpSpec)
-                                      : MakeHeadDrafter(std::move(settings));
+  return settings.head->reads_cache ? MakeAssistant(std::move(settings))
+                                    : MakeHeadDrafter(std::move(settings));
 }
 
 }  // namespace
@@ -40,7 +37,6 @@ extern const DrafterSpec kEagleSpec = {.info = {.name = "eagle",
                                                 .reads_features = true,
                                                 .reads_file = true,
                                                 .reads_p_min = true},
-                                       .files = kEagleFiles,
                                        .make = MakeHeadDrafter};
 extern const DrafterSpec kMtpSpec = {
     .info = {.name = "mtp",
@@ -51,18 +47,15 @@ extern const DrafterSpec kMtpSpec = {
              .reads_file = true,
              .in_target = true,
              .reads_p_min = true},
-    .files = kMtpFiles,
     .make = MakeMtp};
 
 HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::HeadConfig& config,
                          const kv::TablesShape& tables, const SharedTokens& shared, int max_draft,
                          const kernels::Kernels& kernels, int window)
-    : ReducibleDrafter(config.kind == model::HeadKind::kEagle ? kEagleSpec : kMtpSpec, shared,
-                       runner->info()),
+    : ReducibleDrafter(SpecOf(*config.kind), shared, runner->info()),
       runner_(std::move(runner)),
       cache_(tables),
       config_(config),
-      eagle_(config.kind == model::HeadKind::kEagle),
       width_(config.features_width()),
       window_(window) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences),
@@ -81,8 +74,8 @@ HeadDrafter::HeadDrafter(std::unique_ptr<model::Runner> runner, const model::Hea
 }
 
 model::FeatureRequest HeadDrafter::Needs() const {
-  if (eagle_) return {.layers = config_.feature_layers};
-  return {.normed = true};
+  if (config_.feature_layers.empty()) return {.normed = true};
+  return {.layers = config_.feature_layers};
 }
 
 void HeadDrafter::Begin(const SequenceStart& start) {
@@ -97,7 +90,7 @@ void HeadDrafter::StartReading(SeqId seq, Pos base) noexcept {
   s.waiting.Clear();
   s.base = base;
   s.full = false;
-  if (!eagle_) s.waiting.AddZeros();  // no feature precedes the first token
+  if (config_.begins_with_zeros) s.waiting.AddZeros();  // no feature precedes the first token
 }
 
 void HeadDrafter::End(SeqId seq) noexcept {
@@ -109,9 +102,9 @@ void HeadDrafter::Observe(std::span<const Observation> observations) noexcept {
   for (const Observation& o : observations) {
     Sequence& s = sequences_[static_cast<std::size_t>(o.seq)];
     s.chain.Commit(o.committed);
-    // Feature f_p goes to row p - base (EAGLE) or p - base + 1, so none may be missing.
+    // Feature f_p goes to row p - base, or behind a row of zeros, so none may be missing.
     const auto expected = [&] {
-      return s.base + cache_.length(o.seq) + s.waiting.size() - (eagle_ ? 0 : 1);
+      return s.base + cache_.length(o.seq) + s.waiting.size() - (config_.begins_with_zeros ? 1 : 0);
     };
     const bool gap = !s.full && o.first_position > expected();
     if (o.n_features > 0 && (o.first_position == 0 || gap)) StartReading(o.seq, o.first_position);
@@ -139,7 +132,7 @@ void HeadDrafter::AddWaiting(SeqId seq, int most) noexcept {
   const int n = std::min(most, room);
   if (n <= 0) return;
   const auto text = s.chain.text();
-  const int token = s.base + cached + (eagle_ ? 1 : 0);
+  const int token = s.base + cached + (config_.begins_with_zeros ? 0 : 1);
   FORETOKEN_CHECK(token + n <= static_cast<int>(text.size()));
   for (int i = token; i < token + n; ++i)
     tokens_.push_back(runner_->info().Readable(text[static_cast<std::size_t>(i)]));

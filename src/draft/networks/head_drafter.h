@@ -33,8 +33,6 @@
 
 namespace foretoken::draft {
 
-extern const DrafterSpec kEagleSpec, kMtpSpec;
-
 class HeadDrafter final : public ReducibleDrafter {
  public:
   // runner: runs the head that `config` describes; its max_rows is at least the target's, its
@@ -80,7 +78,6 @@ class HeadDrafter final : public ReducibleDrafter {
   std::unique_ptr<model::Runner> runner_;
   kv::BlockTables cache_;
   const model::HeadConfig config_;
-  const bool eagle_;
   const int width_;  // of a target's feature row
   const int window_;
   std::vector<Sequence> sequences_;

@@ -37,11 +37,11 @@ tl::unexpected<Error> NoFileFor(const DrafterInfo& drafter, const std::string& m
                                                         methods, FileOf(drafter), search));
 }
 
-// The drafters that can read a file of this kind, the usual one first.
-std::vector<const DrafterSpec*> ReadersOf(model::DraftFile kind) {
+// The drafters that can read such a file, the usual one first.
+std::vector<const DrafterSpec*> ReadersOf(const model::DraftFile& file) {
   std::vector<const DrafterSpec*> readers;
   for (const DrafterSpec* const spec : draft::Specs())
-    if (spec->ReadsA(kind)) readers.push_back(spec);
+    if (spec->Reads(file)) readers.push_back(spec);
   return readers;
 }
 
@@ -52,7 +52,7 @@ std::string MethodsOf(const std::vector<DraftPart>& drafts) {
   for (const DraftPart& draft : drafts) {
     lookup |= draft.part.late;
     const DrafterSpec* const spec =
-        draft.spec != nullptr ? draft.spec : ReadersOf(model::KindOfDraft(*draft.file)).front();
+        draft.spec != nullptr ? draft.spec : ReadersOf(model::DraftFileOf(*draft.file)).front();
     if (!UsesMethod(methods, spec->info.name))
       methods += fmt::format("{}{}", methods.empty() ? "" : ",", spec->info.name);
   }
@@ -135,7 +135,7 @@ class DraftFilesOpener {
     files_.automatic = files_.methods.empty();
     files_.lenient = files_.automatic && options_.ranks == nullptr;
     std::vector<FoundDraft> found;
-    if (model::KindOfDraft(target_.checkpoint) == model::DraftFile::kModelWithMtpHead)
+    if (model::DraftFileOf(target_.checkpoint).model_with_head())
       Consider({.part = {.file = &target_.checkpoint, .in_target = true}, .checkpoint = {}}, found);
     Companions companions = FindCompanions(target_.checkpoint.path());
     for (const std::string& path : companions.paths) {
@@ -226,7 +226,7 @@ class DraftFilesOpener {
 
   Status Examine(DraftPart& draft) const {
     FORETOKEN_TRY(draft.spec,
-                  draft.in_target ? HeadOfTarget() : SpecFor(model::KindOfDraft(*draft.file)));
+                  draft.in_target ? HeadOfTarget() : SpecFor(model::DraftFileOf(*draft.file)));
     if (!draft.spec->info.reads_features)
       FORETOKEN_CHECK_OK(CheckFoundModel(*draft.file, target_.checkpoint));
     return Describe(draft);
@@ -236,7 +236,7 @@ class DraftFilesOpener {
   Status FindDrafters() {
     for (DraftPart& draft : files_.drafts) {
       if (draft.found) continue;
-      auto spec = SpecFor(model::KindOfDraft(*draft.file));
+      auto spec = SpecFor(model::DraftFileOf(*draft.file));
       if (!spec) return Fail(std::move(spec).error().In(draft.file->path()));
       draft.spec = *spec;
     }
@@ -263,8 +263,8 @@ class DraftFilesOpener {
   }
 
   // The first one that is wanted; without methods the usual one.
-  Result<const DrafterSpec*> SpecFor(model::DraftFile kind) const {
-    for (const DrafterSpec* const spec : ReadersOf(kind))
+  Result<const DrafterSpec*> SpecFor(const model::DraftFile& file) const {
+    for (const DrafterSpec* const spec : ReadersOf(file))
       if (MayUse(*spec)) return spec;
     std::vector<std::string_view> wanted;
     for (const DrafterInfo* const drafter : AllDrafters())
@@ -272,7 +272,7 @@ class DraftFilesOpener {
     return Fail(ErrorCode::kMismatch,
                 fmt::format("this is {}, and '{}' was asked for; give another file, or leave "
                             "SpeculativeOptions::method out",
-                            model::NameOf(kind), fmt::join(wanted, ",")));
+                            file.Noun(), fmt::join(wanted, ",")));
   }
 
   // A pass has one row for each sequence; everything else is as in the target.
@@ -317,7 +317,7 @@ class DraftFilesOpener {
   Status Describe(DraftPart& draft) const {
     if (draft.spec->info.copies_target) return DescribeCopy(draft);
     const formats::Checkpoint& file = *draft.file;
-    if (draft.in_target && model::KindOfDraft(file) != model::DraftFile::kModelWithMtpHead)
+    if (draft.in_target && !model::DraftFileOf(file).model_with_head())
       return Fail(
           ErrorCode::kMismatch,
           fmt::format(
@@ -345,7 +345,7 @@ class DraftFilesOpener {
 
   // How many drafts of a sequence a pass of the network gives.
   static int DraftsOfAPass(const ModelPart& part) {
-    if (!part.config.head || part.config.head->kind != model::HeadKind::kBlock) return 1;
+    if (!part.config.head || !part.config.head->drafts_blocks()) return 1;
     return std::min(part.config.head->block_size, kMaxDraft);
   }
 

@@ -59,13 +59,12 @@ class FileDrafter::Parts {
 
  private:
   Status OpenModel() {
-    using model::DraftFile;
-    const DraftFile kind = model::KindOfDraft(*checkpoint_);
-    if (kind != DraftFile::kModel && kind != DraftFile::kModelWithMtpHead)
+    const model::DraftFile kind = model::DraftFileOf(*checkpoint_);
+    if (!kind.model)
       return Fail(ErrorCode::kMismatch,
                   fmt::format("this is {}, which drafts from a target's hidden states; give "
                               "it to an engine as its draft model",
-                              model::NameOf(kind)));
+                              kind.Noun()));
     FORETOKEN_TRY(tokenizer_, text::Tokenizer::Load(checkpoint_->metadata()));
     const int vocabulary = tokenizer_->vocabulary_size();
     if (options_.sampling) FORETOKEN_CHECK_OK(options_.sampling->Validate(vocabulary));

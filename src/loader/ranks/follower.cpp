@@ -25,7 +25,7 @@ tl::unexpected<Error> Damaged() {
 
 // A pass of a block drafter may lack them.
 bool HasFeaturesFor(const model::ModelConfig& config, const model::Pass& pass, int width) {
-  const bool may_lack = config.head && config.head->kind == model::HeadKind::kBlock;
+  const bool may_lack = config.head && config.head->drafts_blocks();
   return width == config.features_width(pass.own_features) || (may_lack && width == 0);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/arch/registry.h: from a file's metadata to a ModelConfig, by the name of the architecture.
 //
-// An architecture is one file in this folder and one row in registry.cpp. The row's function says
-// what the files of that architecture leave unsaid.
+// An architecture is one file in families/ and one row in registry.cpp. The row's function says what the
+// files of that architecture leave unsaid. A kind of heads is one file in heads/ and one row.
 #pragma once
 
 #include <span>
@@ -33,10 +33,22 @@ struct Architecture {
 // are), kInvalidFile (a key that is missing or out of range).
 [[nodiscard]] Result<ModelConfig> ConfigFromMetadata(const formats::Metadata& metadata);
 
+// With the layers of an MTP head. Errors: as above.
+[[nodiscard]] Result<ModelConfig> ConfigOfAllBlocks(const formats::Metadata& metadata);
+
+// An architecture without experts whose file has some is something else than its name says. Error:
+// kUnsupported.
+[[nodiscard]] Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config);
+
 // What a file can serve as in speculation.
-enum class DraftFile { kModel, kEagleHead, kMtpHead, kModelWithMtpHead, kAssistant, kBlockHead };
-DraftFile KindOfDraft(const formats::Checkpoint& checkpoint);
-std::string_view NameOf(DraftFile kind);  // "an MTP head"
+struct DraftFile {
+  bool model = false;              // it is a whole model
+  const HeadKind* head = nullptr;  // that it holds; null: none
+
+  bool model_with_head() const { return model && head != nullptr; }
+  std::string Noun() const;  // "an MTP head"
+};
+DraftFile DraftFileOf(const formats::Checkpoint& checkpoint);
 
 inline constexpr std::size_t kMostFeatureLayers = 64;  // of a target, that a head may read
 
@@ -44,8 +56,8 @@ inline constexpr std::size_t kMostFeatureLayers = 64;  // of a target, that a he
 // is the target's. Errors: as above.
 [[nodiscard]] Result<ModelConfig> MtpConfigFromMetadata(const formats::Metadata& metadata);
 
-// The head in a file of any kind but kModel. `vocabulary` of an MTP head
-// is 0: it is the target's. It is the first of several next-n blocks. Errors: as above.
+// The head in a file; where it holds none, the error says so. `vocabulary` of an MTP head is 0: it is
+// the target's. Errors: as above.
 [[nodiscard]] Result<ModelConfig> HeadConfigFromFile(const formats::Checkpoint& checkpoint);
 
 }  // namespace foretoken::model

@@ -108,7 +108,7 @@ const formats::TensorView* ReducibleOutput(const formats::Checkpoint& checkpoint
   const HeadConfig& head = *config.head;
   if (checkpoint.Find("d2t") != nullptr || head.transition_rank != 0 || head.n_candidates != 0)
     return nullptr;
-  for (const auto& [file, name] : {std::pair(&checkpoint, HeadOutputName(config)),
+  for (const auto& [file, name] : {std::pair(&checkpoint, head.kind->output(config)),
                                    std::pair(&target, std::string("output.weight")),
                                    std::pair(&target, std::string("token_embd.weight"))})
     if (const formats::TensorView* output = file->Find(name)) return output;

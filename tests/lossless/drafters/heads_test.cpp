@@ -234,7 +234,7 @@ TEST(Heads, AnAssistantThatDoesNotFitIsRefused) {
   EXPECT_TRUE(Says(key("block_count", 3), "sliding_window_pattern"));
   EXPECT_TRUE(Says(OpenError(head, "eagle", target), "this is an assistant"));
   EXPECT_TRUE(Says(OpenError(head), "has no layer of its kind"));
-  EXPECT_TRUE(Says(OpenError("", "none", head), "this is a head, no whole model"));
+  EXPECT_TRUE(Says(OpenError("", "none", head), "this is an assistant head, no whole model"));
 }
 
 TEST(Heads, AWrongMapOfTokensIsRefused) {

@@ -15,9 +15,9 @@ void SetGemma(ModelConfig& config);
 // root of (width / heads) instead of the head size.
 void ScaleAsWidth(int n_layers, ModelConfig& config);
 
-// A Gemma 4 assistant (HeadKind::kAssistant), whose blocks are as gemma4's. Its rows see what stands
+// A Gemma 4 assistant (heads/assistant.cpp), whose blocks are as gemma4's. Its rows see what stands
 // before them, so a window has one position less. Which layer of the target a layer reads is found
-// when the target is known. Errors: kInvalidFile, kUnsupported.
+// when the target is known. REQUIRES: config.head. Errors: kInvalidFile, kUnsupported.
 [[nodiscard]] Status CompleteAssistant(const MetadataReader& read, ModelConfig& config);
 
 }  // namespace foretoken::model::arch

@@ -123,7 +123,6 @@ Status CompleteGemma4(const MetadataReader& read, ModelConfig& config) {
 
 Status CompleteAssistant(const MetadataReader& read, ModelConfig& config) {
   FORETOKEN_CHECK_OK(CompleteBlocks(read, config));
-  config.head = HeadConfig{.kind = HeadKind::kAssistant};
   FORETOKEN_TRY(config.head->target_dim, read.Size("embedding_length_out", 1 << 17));
   config.embedding_scale = std::sqrt(static_cast<float>(config.head->target_dim));
   for (LayerConfig& layer : config.layers) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// model/blocks/heads/head_entry.h: how a pass of a head begins. All entries join the token's
-// embedding with a feature. Those of EAGLE-3 and MTP heads norm both:
+// model/blocks/heads/head_entry.h: what passes of EAGLE-3 and MTP heads begin with: the token's embedding
+// and a feature, both normed.
 //
 //   pair = [norm(embedding(token)), norm(feature)]
 #pragma once
@@ -29,56 +29,6 @@ class HeadEntry : public Block {
 
  private:
   const Activation normed_;
-};
-
-// EAGLE-3: x = feature, or the normed feature; the attention of the layer reads the pair. The
-// feature is fc applied to the target's features, or the head's own feature of an earlier row.
-class EagleEntry final : public HeadEntry {
- public:
-  EagleEntry(const Workspace& space, const ModelConfig& config, const Weights& weights);
-
-  void AddPhases(std::vector<Phase>& phases) const override;
-
- private:
-  void TakeTarget(const Pass& pass, int thread) const noexcept;
-  void Mix(const Pass& pass, int thread) const noexcept;
-  void TakeOwn(const Pass& pass, int thread) const noexcept;
-  void Pair(const Pass& pass, int thread) const noexcept;
-
-  const bool quantise_pair_;
-  const Activation mixed_;
-};
-
-// MTP: x = eh_proj pair.
-class MtpEntry final : public HeadEntry {
- public:
-  MtpEntry(const Workspace& space, const ModelConfig& config, const Weights& weights)
-      : HeadEntry(space, config, weights) {}
-
-  void AddPhases(std::vector<Phase>& phases) const override;
-
- private:
-  void Pair(const Pass& pass, int thread) const noexcept;
-  void Mix(const Pass& pass, int thread) const noexcept;
-};
-
-// Assistants: x = pre_projection [scale * embedding(token), feature], with the target's embedding.
-class AssistantEntry final : public Block {
- public:
-  AssistantEntry(const Workspace& space, const ModelConfig& config, const Weights& weights);
-
-  void AddPhases(std::vector<Phase>& phases) const override;
-
- private:
-  void Pair(const Pass& pass, int thread) const noexcept;
-  void Mix(const Pass& pass, int thread) const noexcept;
-
-  const Workspace space_;
-  const Weights& weights_;
-  const int width_;  // of the embedding, and of the feature
-  const float scale_;
-  const Activation residual_, pair_;
-  const Gather gather_mixed_;
 };
 
 }  // namespace foretoken::model

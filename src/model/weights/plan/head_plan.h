@@ -5,14 +5,15 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
+#include "model/arch/heads/head_kind.h"
 #include "model/weights/plan/network_plan.h"
 
 namespace foretoken::model {
 
-// The tensor of a head's own output matrix.
-std::string HeadOutputName(const ModelConfig& config);
+// The name of a tensor in the head's first block.
+std::string InFirstLayer(const ModelConfig& config, std::string_view part);
 
 class HeadPlan final : public NetworkPlan {
  public:
@@ -22,23 +23,24 @@ class HeadPlan final : public NetworkPlan {
   [[nodiscard]] Status Plan(const Weights& target, const ModelConfig& target_config,
                             std::span<const std::int32_t> reduced_tokens);
 
+  // What HeadKind::plan plans with.
+  using NetworkPlan::RopeFactors;
+  using TensorPlan::Bias;
+  using TensorPlan::Divided;
+  using TensorPlan::Matrix;
+  using TensorPlan::Vector;
+  const ModelConfig& config() const { return config_; }
+  HeadWeights& own() { return *weights_.head; }
+  // The tensor's name; empty where the file lacks it.
+  std::string IfPresent(const std::string& tensor) const;
+  void UseRopeFactorsOf(const Weights& target);
+  // Tables of tokens beside the embedding.
+  Status SecondEmbedding(const char* name, int width, int rows);
+  Status ThirdEmbedding(const char* name, int width, int rows);
+  // The tensor d2t, which a file may lack, holds the target's id of each of the head's tokens, as int64.
+  Status TargetIds(int target_vocabulary);
+
  private:
-  // Names of a head's tensors; empty: the target's is used.
-  struct HeadTensors {
-    std::string embedding, norm;
-  };
-  std::string Optional(const std::string& tensor) const;
-  // The name of a tensor in the head's first block.
-  std::string OfHead(const char* part) const;
-  // Each plans what stands before the head's layers.
-  Result<HeadTensors> EagleTensors(int target_vocabulary);
-  Result<HeadTensors> BlockTensors(int target_vocabulary);
-  Status Transition(HeadWeights& own);
-  Status Selector(int target_vocabulary, HeadWeights& own);
-  Result<HeadTensors> MtpTensors(const Weights& target);
-  Result<HeadTensors> AssistantTensors();
-  // The tensor d2t holds the target's id of each of the head's tokens, as int64.
-  Status TargetIds(int target_vocabulary, std::vector<std::int32_t>& ids) const;
   // Without one of its own, a head uses its target's.
   Status HeadOutput(const Weights& target);
 };

@@ -382,12 +382,12 @@ Status NetworkPlan::RopeFactors() {
     const RopeConfig* rope = layer.rope();
     if (rope == nullptr) continue;
     for (const std::string_view name : {rope->factors, rope->long_factors})
-      FORETOKEN_CHECK_OK(RopeFactors(name, rope->n_rot / 2));
+      FORETOKEN_CHECK_OK(RopeFactorsNamed(name, rope->n_rot / 2));
   }
   return {};
 }
 
-Status NetworkPlan::RopeFactors(std::string_view name, int n) {
+Status NetworkPlan::RopeFactorsNamed(std::string_view name, int n) {
   const std::string tensor = fmt::format("{}.weight", name);
   if (name.empty() || checkpoint_.Find(tensor) == nullptr) return {};
   for (const auto& known : weights_.rope_factors_) {

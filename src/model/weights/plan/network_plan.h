@@ -91,7 +91,7 @@ class NetworkPlan : public TensorPlan {
   Status FeedForward(const std::string& prefix, const ExpertsConfig& config, LayerWeights& layer);
   Status GatedFfn(const std::string& prefix, const GatedFfnConfig& config, GatedFfnWeights& w);
   Status RouterNorm(const std::string& prefix, const float*& out);
-  Status RopeFactors(std::string_view name, int n);
+  Status RopeFactorsNamed(std::string_view name, int n);
 };
 
 }  // namespace foretoken::model

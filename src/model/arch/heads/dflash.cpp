@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/arch/block_config.h"
-
+// Drafters of whole blocks (DFlash, DFlash 2, DSpark): files of their own.
 #include <fmt/format.h>
 
 #include <array>
 #include <utility>
 
 #include "model/arch/common_config.h"
+#include "model/arch/heads/head_kind.h"
 #include "model/arch/windows.h"
+#include "model/blocks/embedding.h"
+#include "model/blocks/heads/injection.h"
+#include "model/weights/plan/head_plan.h"
 
-namespace foretoken::model {
+namespace foretoken::model::arch {
+
+extern const HeadKind kDflashHead;
+
 namespace {
+
+// ---- Configuration ------------------------------------------------------------------------------
 
 constexpr int kUsualBlock = 16, kMostBlock = 1 << 10, kMostLayers = 64;
 constexpr int kMostCandidates = 64, kMostSelectorRank = 1 << 12;
@@ -46,7 +54,7 @@ Status ReadMask(const formats::Metadata& metadata, HeadConfig& head) {
 
 // Drafters for targets that rotate by several positions have all their pairs in the first section,
 // which rotates by the position in the text.
-Status CheckSections(const MetadataReader& read, const RopeConfig& rope) {
+Status CheckFirstSection(const MetadataReader& read, const RopeConfig& rope) {
   const auto* sections = read.Ints("rope.dimension_sections");
   if (sections == nullptr && !read.Int("rope.dimension_sections")) return {};
   if (sections != nullptr && !sections->empty() && sections->front() == rope.n_rot / 2) return {};
@@ -117,7 +125,7 @@ Status ReadSelector(const MetadataReader& read, const formats::Checkpoint& check
 
 Result<HeadConfig> ReadHead(const MetadataReader& read, const formats::Metadata& metadata,
                             int dim) {
-  HeadConfig head{.kind = HeadKind::kBlock};
+  HeadConfig head{.kind = &kDflashHead};
   FORETOKEN_TRY(head.target_dim, read.Size("target_hidden_size", 1 << 17, dim));
   FORETOKEN_CHECK_OK(ReadFeatureLayers(read, head));
   FORETOKEN_TRY(head.block_size, read.Size("block_size", kMostBlock, kUsualBlock));
@@ -142,10 +150,7 @@ Status ReadTransition(const MetadataReader& read, const formats::Checkpoint& che
   return {};
 }
 
-}  // namespace
-
-Result<ModelConfig> ReadBlockConfig(const MetadataReader& read,
-                                    const formats::Checkpoint& checkpoint) {
+Result<ModelConfig> ReadDflash(const MetadataReader& read, const formats::Checkpoint& checkpoint) {
   FORETOKEN_CHECK_OK(CheckKind(checkpoint));
   FORETOKEN_TRY(ModelConfig c, ReadCommonConfig(read));
   const bool causal = read.Bool("attention.causal").value_or(false);
@@ -160,19 +165,68 @@ Result<ModelConfig> ReadBlockConfig(const MetadataReader& read,
     attention.rope->interleaved = false;
     const std::string sinks = fmt::format("blk.{}.attn_sinks.weight", layer.block);
     attention.sinks = checkpoint.Find(sinks) != nullptr;
-    FORETOKEN_CHECK_OK(CheckSections(read, *attention.rope));
+    FORETOKEN_CHECK_OK(CheckFirstSection(read, *attention.rope));
   }
   FORETOKEN_CHECK_OK(ReadWindows(read, 0, c));
   FORETOKEN_TRY(c.head, ReadHead(read, checkpoint.metadata(), c.dim));
   FORETOKEN_CHECK_OK(ReadTransition(read, checkpoint, c.dim, *c.head));
   FORETOKEN_CHECK_OK(ReadConvolution(read, checkpoint, c));
   FORETOKEN_CHECK_OK(ReadSelector(read, checkpoint, c));
-  if (const auto* output = checkpoint.Find("output.weight")) {
-    if (output->shape[1] > 1 << 24)
-      return Fail(ErrorCode::kInvalidFile, "tensor output.weight: too many rows");
-    c.vocabulary = static_cast<int>(output->shape[1]);
-  }
+  FORETOKEN_CHECK_OK(ReadOutputRows(checkpoint, c));
   return c;
 }
 
-}  // namespace foretoken::model
+// ---- Tensors ------------------------------------------------------------------------------------
+
+Status PlanTransition(HeadPlan& plan) {
+  const ModelConfig& c = plan.config();
+  const int rank = c.head->transition_rank;
+  const std::string certainty = "conf_proj.weight";
+  HeadWeights& own = plan.own();
+  FORETOKEN_TRY(const int rows, EmbeddingRows(plan.checkpoint(), kTransitions));
+  FORETOKEN_CHECK_OK(plan.SecondEmbedding(kTransitions, rank, rows));
+  FORETOKEN_CHECK_OK(plan.Divided("markov_w2.weight", c.vocabulary, rank, own.transition));
+  if (plan.checkpoint().Find(certainty) == nullptr) return {};
+  FORETOKEN_CHECK_OK(plan.Vector(certainty, c.dim + rank, own.certainty));
+  return plan.Bias("conf_proj.bias", 1, false, own.certainty_bias);
+}
+
+Status PlanSelector(HeadPlan& plan, int target_vocabulary) {
+  const int rank = plan.config().head->selector_rank;
+  FORETOKEN_CHECK_OK(plan.SecondEmbedding(kBefore, rank, target_vocabulary));
+  FORETOKEN_CHECK_OK(plan.ThirdEmbedding(kBehind, rank, target_vocabulary));
+  return plan.Matrix("selector_hidden.weight", rank, plan.config().dim, plan.own().selector);
+}
+
+Result<HeadTensors> PlanDflash(HeadPlan& plan, const Weights&, int target_vocabulary) {
+  const ModelConfig& c = plan.config();
+  HeadWeights& own = plan.own();
+  FORETOKEN_CHECK_OK(plan.Divided("fc.weight", c.dim, c.head->features_width(), own.mix));
+  FORETOKEN_CHECK_OK(plan.Vector("enc.output_norm.weight", c.dim, own.feature_norm));
+  FORETOKEN_CHECK_OK(plan.RopeFactors());
+  FORETOKEN_CHECK_OK(plan.TargetIds(target_vocabulary));
+  if (c.head->transition_rank != 0) FORETOKEN_CHECK_OK(PlanTransition(plan));
+  if (c.head->n_candidates != 0) FORETOKEN_CHECK_OK(PlanSelector(plan, target_vocabulary));
+  return HeadTensors{plan.IfPresent("token_embd.weight"), "output_norm.weight"};
+}
+
+// ---- Entry --------------------------------------------------------------------------------------
+
+// Passes begin with their tokens, or with the target's features.
+void AddEntries(const Workspace& space, const ModelConfig& config, const Weights& weights,
+                std::vector<std::unique_ptr<Block>>& blocks) {
+  AddEntry<Embedding>(space, config, weights, blocks);
+  AddEntry<Injection>(space, config, weights, blocks);
+}
+
+}  // namespace
+
+extern const HeadKind kDflashHead = {.architecture = "dflash",
+                                     .noun = "a DFlash drafter",
+                                     .drafter = "dflash",
+                                     .read = ReadDflash,
+                                     .output = UsualOutput,
+                                     .plan = PlanDflash,
+                                     .add_entry = AddEntries};
+
+}  // namespace foretoken::model::arch
