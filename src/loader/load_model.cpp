@@ -84,15 +84,15 @@ void SendOpen(const Loading& loading, const ModelPart& part, const std::string& 
               int target) {
   model::Message message;
   message.Begin(model::Order::kOpen, number);
-  WriteOpen({.path = path,
-             .target = target,
-             .copy = part.copy,
-             .vocabulary = part.config.vocabulary,
-             .options = part.options,
-             .shares = loading.group->shares(),
-             .repack_cache = loading.options.repack_cache,
-             .repack_cache_gb = loading.options.repack_cache_gb},
-            message);
+  const OpenOrder order = {.path = path,
+                           .target = target,
+                           .copy = part.copy ? NameOf(*part.copy) : "",
+                           .vocabulary = part.config.vocabulary,
+                           .options = part.options,
+                           .shares = loading.group->shares(),
+                           .repack_cache = loading.options.repack_cache,
+                           .repack_cache_gb = loading.options.repack_cache_gb};
+  VisitFields(order, model::AddFields(message));
   static_cast<void>(message.Send(loading.group->ranks()));  // what follows says that a rank is lost
 }
 

@@ -9,6 +9,7 @@
 #include "comm/agreement.h"
 #include "foretoken/result.h"
 #include "kernels/dispatch.h"
+#include "loader/drafts/own_copy.h"
 #include "loader/load_model.h"
 #include "loader/ranks/cluster_meter.h"
 #include "loader/ranks/model_agreement.h"
@@ -82,7 +83,7 @@ Status Follower::Obey() {
 
 // An error of one rank is told to all, and this one goes on to follow.
 Status Follower::Prepare() {
-  FORETOKEN_TRY(const TeamOrder order, ReadTeam(model::Words(message_.body())));
+  FORETOKEN_TRY(const TeamOrder order, ReadOrder<TeamOrder>(message_.body()));
   const auto make = [&]() -> Status {
     FORETOKEN_TRY(kernels_, kernels::KernelsByName(order.isa));
     FORETOKEN_TRY(const int threads, group_.ThreadsFor(order.threads));
@@ -110,7 +111,8 @@ Result<std::shared_ptr<formats::Checkpoint>> Follower::FileAt(const std::string&
 }
 
 Status Follower::Open() {
-  FORETOKEN_TRY(const OpenOrder order, ReadOpen(model::Words(message_.body())));
+  FORETOKEN_TRY(const OpenOrder order, ReadOrder<OpenOrder>(message_.body()));
+  if (order.repack_cache_gb < 0) return Damaged();
   comm::Ranks& ranks = group_.ranks();
   const auto file = FileAt(order.path);
   Status agreed = AgreeOnModel(ranks, order.path, file ? file->get() : nullptr,
@@ -127,9 +129,10 @@ Result<std::unique_ptr<model::LocalRunner>> Follower::Load(const OpenOrder& orde
                                                            const formats::Checkpoint& file) {
   const auto target = networks_.find(order.target);
   ModelPart part;
-  if (order.copy && target == networks_.end()) return Damaged();
-  part.copy = order.copy;
-  if (order.copy) {
+  if (!order.copy.empty()) {
+    const auto types = CopyTypesFor(order.copy);
+    if (!types || target == networks_.end()) return Damaged();
+    part.copy = *types;
     part.config = target->second.runner->config();
   } else if (target == networks_.end()) {
     FORETOKEN_TRY(part.config, model::ConfigFromMetadata(file.metadata()));

@@ -122,7 +122,7 @@ Status RankGroup::Impl::Prepare(const loader::TeamOrder& team, const kernels::Ke
                                 ThreadPool& pool) {
   model::Message message;
   message.Begin(model::Order::kPrepare, 0);
-  loader::WriteTeam(team, message);
+  VisitFields(team, model::AddFields(message));
   if (!message.Send(*ranks_)) return comm::Lost(*ranks_);
   FORETOKEN_CHECK_OK(comm::AllDone(*ranks_, {}));
   return MeasureSpeeds(kernels, pool);

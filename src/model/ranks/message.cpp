@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "base/hash.h"
-#include "model/ranks/words.h"
+#include "model/ranks/fields.h"
 
 namespace foretoken::model {
 namespace {
@@ -24,8 +24,20 @@ kernels::Choice ChoiceOf(std::span<const std::int32_t> words) {
   return std::bit_cast<kernels::Choice>(whole);
 }
 
-std::int32_t SizeOf(std::span<const std::int32_t> words) {
-  return static_cast<std::int32_t>(words.size());
+// All but its segments, choices and features.
+template <class Record, class Field>
+  requires std::same_as<std::remove_const_t<Record>, Pass>
+void VisitFields(Record& pass, Field&& field) {
+  field(pass.tokens), field(pass.logit_rows), field(pass.window);
+  field(pass.own_features), field(pass.reduced), field(pass.wants_states);
+}
+
+template <class Record, class Field>
+  requires std::same_as<std::remove_const_t<Record>, kv::Segment>
+void VisitFields(Record& s, Field&& field) {
+  field(s.seq), field(s.row_begin), field(s.n_rows), field(s.first_position);
+  field(s.state.from), field(s.state.to), field(s.state.source), field(s.state.checkpoint);
+  field(s.rows_of), field(s.window_rows_of), field(s.blocks), field(s.window_blocks);
 }
 
 // Whether segments cover all rows in order, the rows with logits are ascending rows, and each has
@@ -59,7 +71,7 @@ void Message::Add(std::span<const std::int32_t> words) {
 }
 
 void Message::AddList(std::span<const std::int32_t> words) {
-  Add(SizeOf(words));
+  Add(static_cast<std::int32_t>(words.size()));
   Add(words);
 }
 
@@ -71,26 +83,13 @@ void Message::AddText(std::string_view text) {
 }
 
 void Message::AddPass(const Pass& pass, int features_width) {
-  Add(SizeOf(pass.tokens));
+  const AddFields add(*this);
+  VisitFields(pass, add);
   Add(static_cast<std::int32_t>(pass.segments.size()));
-  Add(SizeOf(pass.logit_rows));
-  Add(pass.tokens);
-  Add(pass.logit_rows);
-  for (const kv::Segment& s : pass.segments) {
-    for (const std::int32_t word : {s.seq, s.row_begin, s.n_rows, s.first_position, s.state.from,
-                                    s.state.to, s.state.source, s.state.checkpoint, s.rows_of,
-                                    s.window_rows_of, SizeOf(s.blocks), SizeOf(s.window_blocks)})
-      Add(word);
-    Add(s.blocks);
-    Add(s.window_blocks);
-  }
+  for (const kv::Segment& s : pass.segments) VisitFields(s, add);
   Add(static_cast<std::int32_t>(pass.choices.size()));
   for (const kernels::Choice& choice : pass.choices)
     Add(std::bit_cast<std::array<std::int32_t, kChoiceWords>>(choice));
-  Add(static_cast<std::int32_t>(pass.own_features));
-  Add(static_cast<std::int32_t>(pass.reduced));
-  Add(static_cast<std::int32_t>(pass.wants_states));
-  Add(pass.window);
   Add(features_width);
   const std::size_t n_features = pass.tokens.size() * static_cast<std::size_t>(features_width),
                     at = words_.size();
@@ -134,33 +133,19 @@ bool Message::Receive(comm::Ranks& ranks) {
 
 bool Message::ReadPass(Pass& pass, int& features_width) {
   Words words(body());
-  const auto counts = words.Take(3);
-  if (!words.good()) return false;
-  const std::int32_t n_rows = counts[0], n_segments = counts[1], n_logit_rows = counts[2];
-  pass = {.tokens = words.Take(n_rows), .segments = {}, .logit_rows = words.Take(n_logit_rows)};
+  const TakeFields take(words);
+  pass = {};
+  VisitFields(pass, take);
   segments_.clear();
-  for (int i = 0; i < n_segments && words.good(); ++i) {
-    const auto fixed = words.Take(12);
-    if (!words.good()) return false;
-    kv::Segment& s = segments_.emplace_back();
-    s.seq = fixed[0], s.row_begin = fixed[1], s.n_rows = fixed[2], s.first_position = fixed[3];
-    s.state = {fixed[4], fixed[5], fixed[6], fixed[7]};
-    s.rows_of = fixed[8], s.window_rows_of = fixed[9];
-    s.blocks = words.Take(fixed[10]);
-    s.window_blocks = words.Take(fixed[11]);
-  }
+  for (int n = words.Take(); n > 0 && words.good(); --n)
+    VisitFields(segments_.emplace_back(), take);
   pass.segments = segments_;
   choices_.clear();
-  const std::int32_t n_choices = words.Take();
-  for (int i = 0; i < n_choices && words.good(); ++i)
+  for (int n = words.Take(); n > 0 && words.good(); --n)
     choices_.push_back(ChoiceOf(words.Take(kChoiceWords)));
   pass.choices = choices_;
-  pass.own_features = words.Take() != 0;
-  pass.reduced = words.Take() != 0;
-  pass.wants_states = words.Take() != 0;
-  pass.window = words.Take();
   features_width = words.Take();
-  const auto features = words.Take(std::int64_t{n_rows} * features_width);
+  const auto features = words.Take(std::int64_t{pass.n_rows()} * features_width);
   features_.resize(features.size());
   if (!features.empty()) {
     std::memcpy(features_.data(), features.data(), features.size_bytes());
