@@ -89,6 +89,33 @@ TEST(StoreKv, KeepsEachPositionWithinTheErrorOfItsType) {
   }
 }
 
+TEST(BoundKeys, AreTheLeastAndTheLargestOfABlock) {
+  const float specials[] = {0.0f, -0.0f, 1e-8f, -6e4f, 5e4f};
+  for (const KvType type : kCacheTypes)
+    for (const int head_dim : {32, 64, 96}) {
+      AlignedBytes block(tensor::KvBlockBytes(type, head_dim));
+      const auto x = Spiced(static_cast<std::size_t>(head_dim * kKvBlock), 5, specials);
+      for (int slot = 0; slot < kKvBlock; ++slot)
+        Store(Scalar(), type, true, x.data() + slot * head_dim, head_dim, slot, block);
+      for (const Isa isa : AvailableIsas()) {
+        std::vector<float> least(static_cast<std::size_t>(head_dim) + 1, kSentinel), most = least;
+        KernelsFor(isa).bound_keys[static_cast<std::size_t>(type)](block.data(), head_dim,
+                                                                   least.data(), most.data());
+        EXPECT_EQ(least.back(), kSentinel);
+        EXPECT_EQ(most.back(), kSentinel);
+        for (int d = 0; d < head_dim; ++d) {
+          float low = kInf, high = -kInf;
+          for (int slot = 0; slot < kKvBlock; ++slot) {
+            const float key = ReadBack(block, type, true, head_dim, slot, d);
+            low = std::min(low, key), high = std::max(high, key);
+          }
+          EXPECT_TRUE(SameBits(least[static_cast<std::size_t>(d)], low + 0.0f)) << Name(isa);
+          EXPECT_TRUE(SameBits(most[static_cast<std::size_t>(d)], high + 0.0f)) << Name(isa);
+        }
+      }
+    }
+}
+
 TEST(StoreKv, HalvesAndBfloatsRoundLikeTheTensorModule) {
   const float specials[] = {0.0f,  -0.0f, 1e-8f, -3e-8f, 65519.0f,   65520.0f,
                             -1e9f, kInf,  -kInf, 1e-40f, 1.0004883f, kNan};

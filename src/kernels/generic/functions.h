@@ -6,6 +6,7 @@
 #include "kernels/generic/attention.h"
 #include "kernels/generic/cache.h"
 #include "kernels/generic/hadamard.h"
+#include "kernels/generic/key_bounds.h"
 #include "kernels/generic/norm.h"
 #include "kernels/generic/quantize.h"
 #include "kernels/generic/race.h"
@@ -36,6 +37,8 @@ constexpr Kernels FunctionsOf() {
       .store_v = {StoreRow<L, AsFloat>, StoreRow<L, AsHalf>, StoreRow<L, AsBfloat>, StoreRowQ8_0<L>,
                   StoreRowQ4_0<L>},
       .attention = Attention<L>,
+      .bound_keys = {BoundKeys<L, F32>, BoundKeys<L, F16>, BoundKeys<L, BF16>,
+                     BoundKeys<L, QuadsOf8>, BoundKeys<L, QuadsOf4>},
       .argmax = Argmax<L>,
       .max = Max<L>,
       .exp_sum = ExpSum<L>,

@@ -96,11 +96,11 @@ float Score(const AttentionArgs& args, const float* q, const std::byte* k, int j
   return acc;
 }
 
-// Dimension d of the key at position j, where keys hold the values.
-float ValueInKey(const AttentionArgs& args, const std::byte* k, int j, int d) {
-  if (!HasIntegerKeys(args)) return Load(args.k_type, k, d * kSlots + j);
-  return static_cast<float>(KeyInteger(args.k_type, k, j, d) / UnitsOf(args.k_type)) *
-         LoadScale(args.k_type, k, args.head_dim, d / kGroup, j);
+// Dimension d of the key at position j.
+float KeyAt(tensor::KvType type, const std::byte* k, int head_dim, int j, int d) {
+  if (!tensor::HasScales(type)) return Load(type, k, d * kSlots + j);
+  return static_cast<float>(KeyInteger(type, k, j, d) / UnitsOf(type)) *
+         LoadScale(type, k, head_dim, d / kGroup, j);
 }
 
 int ValuesOf(const AttentionArgs& args) {
@@ -123,7 +123,7 @@ void AddValues(const AttentionArgs& args, const Block& block, const float* p, fl
     float a = acc[d] * c;
     for (int j = block.first; j < block.end; ++j) {
       const float value = args.values_in_keys > 0
-                              ? ValueInKey(args, block.k, j, d)
+                              ? KeyAt(args.k_type, block.k, args.head_dim, j, d)
                               : Load(args.v_type, block.v, j * args.head_dim + d);
       a = __builtin_fmaf(p[j], value, a);
     }
@@ -218,5 +218,23 @@ void Attention(const AttentionArgs& args) {
     }
   }
 }
+
+template <tensor::KvType kType>
+void BoundKeys(const void* block, int head_dim, float* least, float* most) {
+  const auto* const k = static_cast<const std::byte*>(block);
+  for (int d = 0; d < head_dim; ++d) {
+    float low = -kMinusInf, high = kMinusInf;
+    for (int j = 0; j < kSlots; ++j) {
+      const float x = KeyAt(kType, k, head_dim, j, d);
+      low = x < low ? x : low, high = x > high ? x : high;
+    }
+    least[d] = low + 0.0f, most[d] = high + 0.0f;
+  }
+}
+template void BoundKeys<tensor::KvType::kF32>(const void*, int, float*, float*);
+template void BoundKeys<tensor::KvType::kF16>(const void*, int, float*, float*);
+template void BoundKeys<tensor::KvType::kBF16>(const void*, int, float*, float*);
+template void BoundKeys<tensor::KvType::kQ8_0>(const void*, int, float*, float*);
+template void BoundKeys<tensor::KvType::kQ4_0>(const void*, int, float*, float*);
 
 }  // namespace foretoken::kernels::scalar

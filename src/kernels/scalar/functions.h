@@ -31,6 +31,8 @@ void StoreVBF16(const float* x, int head_dim, int slot, void* block);
 void StoreVQ8_0(const float* x, int head_dim, int slot, void* block);
 void StoreVQ4_0(const float* x, int head_dim, int slot, void* block);
 void Attention(const AttentionArgs&);
+template <tensor::KvType kType>  // of all types
+void BoundKeys(const void* block, int head_dim, float* least, float* most);
 std::int32_t Argmax(const float* x, int n);
 float Max(const float* x, int n);
 double ExpSum(const float* x, int n, float max, float inv_temperature, float* p);
