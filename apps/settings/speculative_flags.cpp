@@ -97,6 +97,12 @@ std::vector<Row> MethodRows() {
        "N",
        "drafters with a network see the first block of 32 positions and the last N alone; 0: all; "
        "default 0"},
+      {"draft_best_blocks",
+       {"--draft-best-blocks"},
+       "N",
+       "self sees also the N blocks of 32 positions before its window whose keys may fit best, 0 "
+       "to "
+       "1024; default 0"},
       {"self_draft",
        {"--self-draft"},
        "TYPE[,PART=TYPE...]",

@@ -99,6 +99,11 @@ struct SpeculativeOptions {
   // what it costs in a short one. Which tokens are drafted depends on it, the text does not. A draft model
   // or head reads its prompts so, too. 0: they see all.
   int draft_window = 0;
+  // Drafts of "self" also see so many blocks of 32 positions before their window: in each layer and for the queries of
+  // each key-value head those in which a key may fit best, as the bounds of their keys tell. So what is asked for
+  // again from far back is drafted. [0, 1024]; needs `draft_window`. Layers with a window or with latent
+  // attention, whose keys lie apart, see the window alone.
+  int draft_best_blocks = 0;
   // The number types of the copy that "self" drafts with: "Q2_K" for all its matrices, "Q2_K,Q4_K" for
   // its layers and its output head. Parts have types of their own by name, behind the type of the layers:
   // "Q2_K,head=Q4_K,attention=Q4_0,experts=Q3_K,ends=Q4_K". attention: also state spaces and short

@@ -61,6 +61,7 @@ const std::map<std::string_view, std::string>& Values() {
       {"draft_vocabulary", "512"},
       {"draft_vocabulary_sample", "a b.txt"},
       {"draft_window", "1024"},
+      {"draft_best_blocks", "16"},
       {"self_draft", "Q4_0,Q4_K"},
       {"synthetic_acceptance_rate", "0.6"},
       {"synthetic_acceptance_each", "true"},

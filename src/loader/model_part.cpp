@@ -80,7 +80,8 @@ void SetSizes(ModelPart& part, const PartSizes& sizes) {
                   .cache = {.k_type = KvTypeOf(sizes.k),
                             .v_type = KvTypeOf(sizes.v),
                             .n_blocks = part.tables.n_blocks(),
-                            .n_window_blocks = part.tables.n_window_blocks()},
+                            .n_window_blocks = part.tables.n_window_blocks(),
+                            .key_bounds = sizes.key_bounds},
                   .state = {.n_sequences = sizes.sequences,
                             .rows = part.tables.state_rows,
                             .n_checkpoints = part.tables.n_checkpoints}};

@@ -39,6 +39,7 @@ struct PartSizes {
   int rows = 0, logit_rows = 0;  // in one pass
   int checkpoint_tokens = 0;     // EngineOptions.state_checkpoint_tokens; 0: no checkpoints
   bool all_positions = false;    // also in layers that see a window
+  bool key_bounds = false;       // rows may choose the blocks that they see (model/pass.h)
   CacheType k = CacheType::kF16, v = CacheType::kF16;
 };
 // The sizes of every model of an engine, but for the logit rows and the positions in all texts together.

@@ -178,6 +178,7 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
                          const kernels::Kernels& kernels, ThreadPool& pool, Weights weights,
                          CacheMemory cache, const OfTarget& of_target)
     : config_(config),
+      kernels_(kernels),
       pool_(pool),
       weights_(std::move(weights)),
       cache_(std::move(cache)),
@@ -212,6 +213,17 @@ LocalRunner::LocalRunner(const ModelConfig& config, const RunnerOptions& options
            .output_tokens = weights_.output_tokens,
            .reduced_tokens = weights_.reduced_tokens,
            .chooses = !ranks_.alone()};
+  ReserveChoices();
+}
+
+void LocalRunner::ReserveChoices() {
+  const KeyBounds& bounds = read_cache_.bounds();
+  if (!bounds.kept()) return;
+  const int n_blocks = read_cache_.options().n_blocks;
+  unknown_blocks_.reserve(static_cast<std::size_t>(n_blocks));
+  bounds_work_ = AlignedBuffer<float>(static_cast<std::size_t>(pool_.size() * WorkOfBounds()));
+  for (int thread = 0; thread < pool_.size(); ++thread)
+    scratch_.block_choices.emplace_back(n_blocks, bounds.head_dim());
 }
 
 Result<std::unique_ptr<LocalRunner>> LocalRunner::Load(const formats::Checkpoint& checkpoint,
@@ -294,6 +306,7 @@ const PassResult& LocalRunner::Run(const Pass& pass) noexcept {
   Check(pass);
   const RankTraffic before = ranks_.traffic();
   if (states_.n_checkpoints() > 0) RestoreStates(pass);
+  if (read_cache_.bounds().kept()) UpdateBounds(pass);
   NoteResult(pass, RunOnTeam(pass));
   if (states_.n_checkpoints() > 0) SaveStates(pass);
   result_.traffic = ranks_.traffic().Since(before);
@@ -303,6 +316,7 @@ const PassResult& LocalRunner::Run(const Pass& pass) noexcept {
 void LocalRunner::Check(const Pass& pass) const noexcept {
   FORETOKEN_CHECK(pass.n_rows() >= 1 && pass.n_rows() <= info_.max_rows);
   FORETOKEN_CHECK(static_cast<int>(pass.logit_rows.size()) <= info_.max_logit_rows);
+  FORETOKEN_CHECK(pass.best_blocks == 0 || (pass.window > 0 && read_cache_.bounds().kept()));
   FORETOKEN_CHECK(!pass.reduced || !info_.reduced_tokens.empty());
   FORETOKEN_CHECK(!pass.wants_states || !config_.head);
   FORETOKEN_CHECK(pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
@@ -331,6 +345,39 @@ void LocalRunner::CopyRows(const kv::Segment& s) noexcept {
   const auto block = static_cast<std::size_t>(s.first_position / tensor::kKvBlock);
   if (s.rows_of >= 0) read_cache_.Copy(s.rows_of, s.blocks[block], false);
   if (s.window_rows_of >= 0) read_cache_.Copy(s.window_rows_of, s.window_blocks[block], true);
+}
+
+// The pass writes keys, and its rows may choose among blocks whose bounds nobody has asked for yet.
+void LocalRunner::UpdateBounds(const Pass& pass) noexcept {
+  KeyBounds& bounds = read_cache_.bounds();
+  for (const kv::Segment& s : pass.segments) {
+    const int end = kv::BlocksFor(s.first_position + s.n_rows);
+    for (int i = s.first_position / tensor::kKvBlock; i < end; ++i)
+      bounds.Forget(s.blocks[static_cast<std::size_t>(i)]);
+  }
+  if (pass.best_blocks == 0) return;
+  unknown_blocks_.clear();
+  for (const kv::Segment& s : pass.segments)
+    for (int i = pass.SkippedBlocks(s.first_position + s.n_rows); i > 0; --i)
+      if (const std::int32_t block = s.blocks[static_cast<std::size_t>(i)]; !bounds.Knows(block)) {
+        bounds.Note(block);
+        unknown_blocks_.push_back(block);
+      }
+  if (!unknown_blocks_.empty()) pool_.Run([&](int thread) { LearnBounds(thread); });
+}
+
+// A thread takes heads, with all blocks.
+void LocalRunner::LearnBounds(int thread) noexcept {
+  KeyBounds& bounds = read_cache_.bounds();
+  float* const work = bounds_work_.data() + thread * WorkOfBounds();
+  const auto heads = pool_.ShareOf(bounds.n_heads(), thread);
+  for (int i = heads.begin; i < heads.end; ++i) {
+    const auto [layer, head, dim, begin] = bounds.HeadAt(i);
+    const CacheMemory::HeadView view = read_cache_.Head(layer, head);
+    for (const std::int32_t block : unknown_blocks_)
+      bounds.Learn(i, block, view.k + static_cast<std::size_t>(block) * view.k_stride,
+                   read_cache_.options().k_type, kernels_, work);
+  }
 }
 
 void LocalRunner::SaveStates(const Pass& pass) noexcept {

@@ -111,9 +111,15 @@ class LocalRunner final : public Runner {
   void CopyRows(const kv::Segment& segment) noexcept;
   void RestoreStates(const Pass& pass) noexcept;
   void SaveStates(const Pass& pass) noexcept;
+  void ReserveChoices();
+  void UpdateBounds(const Pass& pass) noexcept;
+  void LearnBounds(int thread) noexcept;
+  // Threads write no cache line of another thread.
+  int WorkOfBounds() const noexcept { return (2 * read_cache_.bounds().head_dim() + 31) / 32 * 32; }
   void NoteResult(const Pass& pass, int team) noexcept;
 
   ModelConfig config_;
+  const kernels::Kernels& kernels_;
   ThreadPool& pool_;
   Weights weights_;
   CacheMemory cache_;
@@ -130,6 +136,8 @@ class LocalRunner final : public Runner {
   PassResult result_;              // of the last pass, with the memory of its views:
   std::vector<std::uint8_t> finite_rows_;
   std::vector<const float*> own_features_;
+  std::vector<std::int32_t> unknown_blocks_;  // whose bounds a pass needs
+  AlignedBuffer<float> bounds_work_;          // [threads, WorkOfBounds()]
 };
 
 }  // namespace foretoken::model

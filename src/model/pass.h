@@ -47,6 +47,9 @@ struct Pass {
   // A row sees the last so many positions, what is before them in their first block, and the first
   // block of all; in a layer with a window the last so many alone. 0: a row sees all that its layers see.
   int window = 0;
+  // > 0: where the window hides blocks, a row also sees so many of those, the ones in which a key may fit
+  // its queries best, in layers that keep the bounds of keys (CacheOptions::key_bounds). REQUIRES: a window.
+  int best_blocks = 0;
 
   int n_rows() const { return static_cast<int>(tokens.size()); }
   // Blocks behind the first one that a row does not see which would see so many positions without the

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
 #include "kernels/choice.h"
+#include "model/blocks/block_choice.h"
 #include "model/config.h"
 #include "tensor/block_layout.h"
 
@@ -172,6 +174,7 @@ struct Scratch {
   ChoiceScratch choices;
   RecurrentScratch recurrent;
   SelectorScratch selector;
+  std::vector<BlockChoice> block_choices;  // [threads], where the cache keeps bounds of keys
 
   std::uint8_t* NotFinite(int thread) noexcept {
     return not_finite.data() + thread * not_finite_stride;

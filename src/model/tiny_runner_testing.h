@@ -23,7 +23,8 @@ namespace foretoken::model {
 struct TinyRunner {
   // A text has up to so many positions, and a pass up to so many rows, of which all have logits.
   explicit TinyRunner(const std::string& path, int positions = 64, int rows = 16,
-                      const kernels::Kernels& table = kernels::KernelsFor(kernels::Isa::kScalar))
+                      const kernels::Kernels& table = kernels::KernelsFor(kernels::Isa::kScalar),
+                      const CacheOptions& cache = {})
       : kernels(table),
         file(*formats::OpenCheckpoint(path)),
         config(*ConfigFromMetadata(file->metadata())) {
@@ -37,8 +38,9 @@ struct TinyRunner {
     options = {.max_rows = rows,
                .max_logit_rows = rows,
                .max_positions = positions,
-               .cache = {.n_blocks = shape.n_blocks()},
+               .cache = cache,
                .state = {.n_sequences = 1, .rows = shape.state_rows}};
+    options.cache.n_blocks = shape.n_blocks();
     runner = *LocalRunner::Load(*file, config, options, kernels, pool, {});
   }
 
@@ -59,7 +61,7 @@ struct TinyRunner {
 // stay.
 inline std::vector<float> LogitsOf(Runner& runner, kv::BlockTables& tables,
                                    std::span<const Token> text, int begin, int end, int kept,
-                                   int window = 0) {
+                                   int window = 0, int best_blocks = 0) {
   const int n = end - begin;
   kv::Segment segment{.n_rows = n, .first_position = begin, .n_certain = kept};
   kv::Transaction transaction(tables, {&segment, 1});
@@ -69,7 +71,8 @@ inline std::vector<float> LogitsOf(Runner& runner, kv::BlockTables& tables,
       {.tokens = text.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(n)),
        .segments = {&segment, 1},
        .logit_rows = rows,
-       .window = window});
+       .window = window,
+       .best_blocks = best_blocks});
   std::vector<float> logits;
   for (int i = 0; i < n; ++i)
     logits.insert(logits.end(), result.Logits(i), result.Logits(i) + runner.info().vocabulary);

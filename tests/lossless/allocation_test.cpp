@@ -102,6 +102,7 @@ class Allocations : public testing::TestWithParam<std::string> {
     fixtures::TinyModelOptions model{.seed = 71, .context_length = 1024};
     EngineOptions options{.speculative = {.method = method}, .threads = 1};
     options.speculative.draft_window = 20;
+    if (method == "self") options.speculative.draft_best_blocks = 2;
     options.speculative.first_target = options.kv_cache = usual;
     if (method != "portfolio") options.speculative.controller = "fixed";  // drafts in every round
     if (method == "standalone")                                           // both are mixtures

@@ -39,9 +39,9 @@ SAMPLINGS = {
 failures = []
 
 
-def run(n, arguments, environment=None):
+def run(n, arguments, environment=None, prompt="Once upon a time"):
     """n ranks; environments of the ranks, or the same for all."""
-    command = [FORETOKEN, "generate", "-p", "Once upon a time", "-n", "48", "-t", "1", "--json", *arguments]
+    command = [FORETOKEN, "generate", "-p", prompt, "-n", "48", "-t", "1", "--json", *arguments]
     if n > 0:
         command = [MPIEXEC, "-n", str(n), *command]
     if environment:
@@ -112,6 +112,22 @@ def mixed():
         expect(answer(run(0, ["--temp", "0", "--logprobs", "2"], sets), str(sets)) == alone, f"{sets}: another answer")
 
 
+def chosen_blocks():
+    """Drafts of the model itself that choose blocks of its cache are the same on two ranks; three would divide a key-value head."""
+    flags = ["-m", TARGET, "--spec-type", "self", "--self-draft", "own", "--draft-window", "1", "--draft-best-blocks", "2", "--lookahead", "fixed",
+             "--draft-max", "3", "--temp", "0.9", "--seed", "4", "--verify", "residual", "--ignore-eos"]
+    prompt = "Once upon a time there was a dog and a cat in a big green garden. " * 8
+    done = [run(n, flags, prompt=prompt) for n in (0, 2)]
+    if answer(done[0], "one process, blocks") is None or answer(done[1], "2 ranks, blocks") is None:
+        return
+    alone, ranks = (json.loads(reply.stdout) for reply in done)
+    expect(alone["token_ids"] == ranks["token_ids"], "2 ranks, blocks: another text")
+    for count in ("drafted", "accepted"):
+        expect(alone["speculation"][count] == ranks["speculation"][count] > 0, f"2 ranks, blocks: other drafts {count}")
+    refused = run(3, flags, prompt=prompt)
+    expect(refused.returncode != 0 and "draft_best_blocks: the 3 ranks divide" in refused.stderr, f"3 ranks: {refused.stderr}")
+
+
 def refusals():
     with tempfile.TemporaryDirectory() as folder:
         # The same path on both ranks, with another file behind it.
@@ -142,6 +158,7 @@ def main():
     else:
         n = compare()
         mixed()
+        chosen_blocks()
         refusals()
     for failure in failures:
         print(failure)

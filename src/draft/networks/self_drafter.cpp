@@ -30,7 +30,8 @@ SelfDrafter::SelfDrafter(DrafterSettings settings)
     : ReducibleDrafter(kSelfSpec, settings.shared, settings.runner->info()),
       runner_(std::move(settings.runner)),
       target_(*settings.target_cache),
-      window_(settings.options.draft_window) {
+      window_(settings.options.draft_window),
+      best_blocks_(settings.options.draft_best_blocks) {
   const auto n = static_cast<std::size_t>(target_.shape().n_sequences);
   chains_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -106,7 +107,8 @@ bool SelfDrafter::DraftNext(int step) noexcept {
                                                   .segments = segments_,
                                                   .logit_rows = logit_rows_,
                                                   .reduced = uses_reduced(),
-                                                  .window = window_});
+                                                  .window = window_,
+                                                  .best_blocks = best_blocks_});
   ++work_.forwards;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Chain& chain = At(segments_[i].seq);

@@ -50,8 +50,8 @@ class SelfDrafter final : public ReducibleDrafter {
 
   std::unique_ptr<model::Runner> runner_;
   kv::BlockTables& target_;
-  const int window_;           // of its passes (model/pass.h)
-  std::vector<Chain> chains_;  // [sequences]
+  const int window_, best_blocks_;  // of its passes (model/pass.h)
+  std::vector<Chain> chains_;       // [sequences]
   // The constructor reserves the memory: all rows of a proposal, and the pass that is being built.
   std::vector<kv::Segment> pending_, segments_;
   std::vector<Token> tokens_;

@@ -278,6 +278,7 @@ class DraftFilesOpener {
   // A pass has one row for each sequence; everything else is as in the target.
   Status DescribeCopy(DraftPart& draft) const {
     draft.part = target_.part;
+    FORETOKEN_CHECK_OK(CheckHeadsAreWhole());
     draft.part.options.max_rows = draft.part.options.max_logit_rows = options_.max_sequences;
     draft.shared = draft::SharedTokens(target_.tokenizer.vocabulary_size());
     const auto& wanted = options_.speculative.draft_vocabulary;
@@ -291,6 +292,21 @@ class DraftFilesOpener {
     draft.part.copy_size = draft.offer.size;
     if (draft.part.copy_size.reduced == 0) draft.tokens.clear();
     draft.part.options.output_tokens = draft.tokens;
+    return {};
+  }
+
+  // Blocks are chosen for all queries of a key-value head together, so one rank must have them.
+  Status CheckHeadsAreWhole() const {
+    const int n_ranks = target_.part.options.division.size();
+    if (options_.speculative.draft_best_blocks == 0) return {};
+    for (const model::LayerConfig& layer : target_.part.config.layers)
+      if (const auto* const attention = std::get_if<model::AttentionConfig>(&layer.mixer);
+          attention != nullptr && attention->n_kv_heads < n_ranks)
+        return Fail(
+            ErrorCode::kUnsupported,
+            fmt::format("draft_best_blocks: the {} ranks divide the queries of one of the {} "
+                        "key-value heads; use fewer ranks, or leave it out",
+                        n_ranks, attention->n_kv_heads));
     return {};
   }
 
@@ -490,6 +506,10 @@ Status CheckDraftOptions(const EngineOptions& options) {
         "self_draft: own: with its own weights a draft costs the model what a token costs; give "
         "SpeculativeOptions::draft_window, with which it reads less of a long text, or types of "
         "fewer bits");
+  if (options.speculative.draft_best_blocks > 0 && options.speculative.draft_window == 0)
+    return Fail(ErrorCode::kInvalidArgument,
+                "draft_best_blocks: without a window drafts see all of a text; give "
+                "SpeculativeOptions::draft_window, or leave it out");
   for (const DrafterInfo* const drafter : AllDrafters())
     if (drafter->copies_target && options.speculative.self_draft == kNoCopy &&
         UsesMethod(options.speculative.method, drafter->name))

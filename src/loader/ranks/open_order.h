@@ -43,7 +43,7 @@ void VisitFields(Record& order, Field&& field) {
   field(order.path), field(order.target), field(order.copy), field(order.vocabulary);
   field(o.max_rows), field(o.max_logit_rows), field(o.max_positions), field(o.output_tokens);
   field(o.cache.k_type), field(o.cache.v_type), field(o.cache.n_blocks);
-  field(o.cache.n_window_blocks);
+  field(o.cache.n_window_blocks), field(o.cache.key_bounds);
   field(o.state.n_sequences), field(o.state.rows), field(o.state.n_checkpoints);
   field(order.shares), field(order.repack_cache), field(order.repack_cache_gb);
 }

@@ -20,6 +20,7 @@ OpenOrder AnOrder() {
   o.output_tokens = {19, 20, 21};
   o.cache.k_type = tensor::KvType::kQ8_0, o.cache.v_type = tensor::KvType::kQ4_0;
   o.cache.n_blocks = 7, o.cache.n_window_blocks = 8;
+  o.cache.key_bounds = true;
   o.state.n_sequences = 9, o.state.rows = 10, o.state.n_checkpoints = 11;
   return order;
 }
@@ -43,6 +44,7 @@ TEST(Orders, EveryFieldOfAnOpeningArrives) {
   EXPECT_EQ(got->options.output_tokens, (std::vector<std::int32_t>{19, 20, 21}));
   EXPECT_EQ(got->options.cache.v_type, tensor::KvType::kQ4_0);
   EXPECT_EQ(got->options.cache.n_window_blocks, 8);
+  EXPECT_TRUE(got->options.cache.key_bounds);
   EXPECT_EQ(got->options.state.n_checkpoints, 11);
   EXPECT_EQ(got->repack_cache_gb, 3);
 }

@@ -223,7 +223,7 @@ void Attention::AttendHead(const Pass& pass, const kv::Segment& segment, int hea
       .k_type = space_.cache.options().k_type,
       .v_type = space_.cache.options().v_type,
       .scratch = scratch.attention_scratch.data() + thread * scratch.attention_scratch_stride};
-  RunKernel(args, pass);
+  RunKernel(args, pass, head, thread);
   for (int row = segment.row_begin; row < segment.row_begin + segment.n_rows; ++row)
     value_rotation_.Read(space_.kernels, attended_.Row(row) + at, end - at);
   if (config_.output_gate) GateAttended(segment, queries);
@@ -233,8 +233,15 @@ void Attention::AttendHead(const Pass& pass, const kv::Segment& segment, int hea
 
 // The windows of rows that all see to the end of their segment begin at different positions, and so
 // differ in length.
-void Attention::RunKernel(kernels::AttentionArgs args, const Pass& pass) const noexcept {
-  if (config_.window == 0) return model::Attend(space_.kernels, args, pass);
+void Attention::RunKernel(kernels::AttentionArgs args, const Pass& pass, int head,
+                          int thread) const noexcept {
+  if (config_.window == 0) {
+    ChoiceOfBlocks of;
+    if (pass.best_blocks > 0)
+      of = {&space_.scratch.block_choices[static_cast<std::size_t>(thread)],
+            space_.cache.bounds().Of(cache_layer_, head - own_.keys.begin)};
+    return model::Attend(space_.kernels, args, pass, of);
+  }
   if (config_.causal) return space_.kernels.attention(args);
   int n = std::exchange(args.n_rows, 1);
   for (args.window += n - 1; n > 0; --n, --args.window) {

@@ -55,7 +55,8 @@ class Attention final : public Block {
   void AddNormed(const Pass& pass, int thread) const noexcept;
   void AttendHead(const Pass& pass, const kv::Segment& segment, int head,
                   int thread) const noexcept;
-  void RunKernel(kernels::AttentionArgs args, const Pass& pass) const noexcept;
+  void RunKernel(kernels::AttentionArgs args, const Pass& pass, int head,
+                 int thread) const noexcept;
   std::span<const std::int32_t> BlocksOf(const kv::Segment& segment) const noexcept {
     return own_blocks_ ? segment.window_blocks : segment.blocks;
   }

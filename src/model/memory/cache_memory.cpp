@@ -42,7 +42,7 @@ std::size_t CacheMemory::Bytes(std::span<const CacheLayer> layers, const CacheOp
   std::size_t bytes = 0;
   for (const CacheLayer& layer : layers)
     bytes += (KeyBytes(layer, options) + ValueBytes(layer, options)) * BlocksOf(layer, options);
-  return bytes;
+  return bytes + (options.key_bounds ? KeyBounds::Bytes(layers, options.n_blocks) : 0);
 }
 
 Result<CacheMemory> CacheMemory::Create(std::span<const CacheLayer> layers,
@@ -64,6 +64,7 @@ Result<CacheMemory> CacheMemory::Create(std::span<const CacheLayer> layers,
   }
   memory.k_ = AlignedBytes(k_bytes);
   memory.v_ = AlignedBytes(v_bytes);
+  if (options.key_bounds) memory.bounds_ = KeyBounds(layers, options.n_blocks);
   return memory;
 }
 
@@ -76,6 +77,7 @@ CacheMemory::HeadView CacheMemory::Head(int layer, int head) noexcept {
 
 void CacheMemory::Copy(std::int32_t from, std::int32_t to, bool windowed) noexcept {
   const auto source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
+  if (!windowed) bounds_.Forget(to);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     if ((layers_[layer].n_blocks != options_.n_blocks) != windowed) continue;
     for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {
@@ -90,6 +92,7 @@ void CacheMemory::Copy(std::int32_t from, std::int32_t to, bool windowed) noexce
 
 void CacheMemory::AddParts(std::int32_t block, std::vector<std::span<std::byte>>& parts) noexcept {
   const auto index = static_cast<std::size_t>(block);
+  bounds_.Forget(block);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer)
     for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {
       const HeadView view = Head(static_cast<int>(layer), head);
@@ -100,6 +103,7 @@ void CacheMemory::AddParts(std::int32_t block, std::vector<std::span<std::byte>>
 }
 
 void CacheMemory::Clear(std::span<const std::int32_t> blocks) noexcept {
+  for (const std::int32_t block : blocks) bounds_.Forget(block);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer)
     for (int head = 0; head < layers_[layer].n_kv_heads; ++head) {
       const HeadView view = Head(static_cast<int>(layer), head);

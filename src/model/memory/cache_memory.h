@@ -11,6 +11,7 @@
 
 #include "base/aligned_buffer.h"
 #include "foretoken/result.h"
+#include "model/memory/key_bounds.h"
 #include "tensor/block_layout.h"
 
 namespace foretoken::model {
@@ -19,6 +20,7 @@ struct CacheOptions {
   tensor::KvType k_type = tensor::KvType::kF16, v_type = tensor::KvType::kF16;
   int n_blocks = 0;
   int n_window_blocks = 0;  // of layers that see a window; 0: as many as the others
+  bool key_bounds = false;  // rows may choose blocks by the bounds of their keys
 };
 
 // What one layer keeps for each position.
@@ -48,6 +50,8 @@ class CacheMemory {
   };
   HeadView Head(int layer, int head) noexcept;
   const CacheOptions& options() const noexcept { return options_; }
+  // None, unless the options ask for them. Whoever writes keys through a HeadView forgets the block's.
+  KeyBounds& bounds() noexcept { return bounds_; }
 
   // One block gets what another one holds, in layers that see all positions or in those that see a
   // window of them and have fewer blocks.
@@ -69,6 +73,7 @@ class CacheMemory {
   // By layer, then by head, then by block: the blocks that one head reads in a pass lie together,
   // which suits the hardware's prefetcher.
   AlignedBytes k_, v_;
+  KeyBounds bounds_;
 };
 
 }  // namespace foretoken::model

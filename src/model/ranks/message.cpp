@@ -26,14 +26,14 @@ kernels::Choice ChoiceOf(std::span<const std::int32_t> words) {
 
 // All but its segments, choices and features.
 template <class Record, class Field>
-  requires std::same_as<std::remove_const_t<Record>, Pass>
+requires std::same_as<std::remove_const_t<Record>, Pass>
 void VisitFields(Record& pass, Field&& field) {
-  field(pass.tokens), field(pass.logit_rows), field(pass.window);
+  field(pass.tokens), field(pass.logit_rows), field(pass.window), field(pass.best_blocks);
   field(pass.own_features), field(pass.reduced), field(pass.wants_states);
 }
 
 template <class Record, class Field>
-  requires std::same_as<std::remove_const_t<Record>, kv::Segment>
+requires std::same_as<std::remove_const_t<Record>, kv::Segment>
 void VisitFields(Record& s, Field&& field) {
   field(s.seq), field(s.row_begin), field(s.n_rows), field(s.first_position);
   field(s.state.from), field(s.state.to), field(s.state.source), field(s.state.checkpoint);
@@ -56,7 +56,8 @@ bool IsWhole(const Pass& pass) {
     if (choice.rule < kernels::ChoiceRule::kNone || choice.rule > kernels::ChoiceRule::kRace ||
         choice.n_tokens < 0)
       return false;
-  return pass.n_rows() > 0 && next == pass.n_rows() && pass.window >= 0 &&
+  return pass.n_rows() > 0 && next == pass.n_rows() && pass.window >= 0 && pass.best_blocks >= 0 &&
+         (pass.best_blocks == 0 || pass.window > 0) &&
          (pass.choices.empty() || pass.choices.size() == pass.logit_rows.size());
 }
 

@@ -78,7 +78,8 @@ struct OwnPass {
             .own_features = width != 0,
             .reduced = width != 0,
             .wants_states = width != 0,
-            .window = 17 * width};
+            .window = 17 * width,
+            .best_blocks = 3 * width};
   }
 
   int width;
@@ -101,6 +102,7 @@ void ExpectSame(const Pass& got, const Pass& wanted, int width) {
   EXPECT_EQ(got.reduced, wanted.reduced);
   EXPECT_EQ(got.wants_states, wanted.wants_states);
   EXPECT_EQ(got.window, wanted.window);
+  EXPECT_EQ(got.best_blocks, wanted.best_blocks);
   ASSERT_EQ(got.features == nullptr, wanted.features == nullptr);
   if (wanted.features != nullptr) {
     EXPECT_TRUE(

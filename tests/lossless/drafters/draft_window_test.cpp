@@ -14,6 +14,7 @@ namespace {
 struct WindowedDraft {
   std::string name, method, draft, self_draft;
   std::string target;
+  int best_blocks = 0;
 };
 
 // A target for each drafter with a network, and its file where it reads one.
@@ -36,6 +37,11 @@ std::vector<WindowedDraft> WindowedDrafts() {
       {"assistant", "mtp", head({.target = gemma, .assistant = true, .n_blocks = 2, .dim = 32}), "",
        fixtures::WriteTinyModel(folder, gemma)},
       {"copy", "self", "", "Q3_K", path},
+      {"blocks for a copy", "self", "", "Q3_K", path, 1},
+      {"blocks in a gemma", "self", "", "own", fixtures::WriteTinyModel(folder, gemma), 2},
+      {"blocks in a hybrid", "self", "", "own",
+       fixtures::WriteTinyModel(folder, {.arch = "qwen35", .seed = 83, .n_layers = 4, .head_dim = 32}), 1},
+      {"blocks", "self", "", "own", path, 1},
       {"self", "self", "", "own", path},
   };
 }
@@ -47,6 +53,7 @@ EngineOptions OptionsOf(const WindowedDraft& draft, int window) {
                                         .num_speculative_tokens = 5,
                                         .controller = "fixed",
                                         .draft_window = window,
+                                        .draft_best_blocks = window > 0 ? draft.best_blocks : 0,
                                         .self_draft = draft.self_draft},
                         .max_sequences = 3,
                         .threads = 1};
@@ -106,9 +113,10 @@ TEST(DraftWindow, DraftsDependOnTheirOwnTextAlone) {
 
 // With the model's own weights a window that holds the text rejects no draft, and a small one does.
 TEST(DraftWindow, TheModelDraftsWithItsOwnWeights) {
-  const WindowedDraft self = WindowedDrafts().back();
+  WindowedDraft self = WindowedDrafts().back();
   ASSERT_EQ(self.self_draft, "own");
-  const auto share = [&self](int window) {
+  const auto share = [&self](int window, int best_blocks = 0) {
+    self.best_blocks = best_blocks;
     const auto engine = OpenEngine(OptionsOf(self, window));
     EXPECT_EQ(engine->summary().drafters[0].model.weight_bytes, 0);
     EXPECT_EQ(engine->summary().drafters[0].model.type, "own");
@@ -120,6 +128,8 @@ TEST(DraftWindow, TheModelDraftsWithItsOwnWeights) {
   };
   EXPECT_EQ(share(1000), 1);
   EXPECT_LT(share(1), 1);
+  EXPECT_LT(share(1, 1), 1);
+  EXPECT_EQ(share(1, 100), 1) << "with all blocks";
 }
 
 TEST(DraftWindow, SaysWhatIsWrongWithItsSettings) {
@@ -130,6 +140,11 @@ TEST(DraftWindow, SaysWhatIsWrongWithItsSettings) {
   EXPECT_TRUE(Says(why(-1), "draft_window"));
   self.self_draft = "own,Q4_0";
   EXPECT_EQ(why(0), "");
+  EngineOptions options = OptionsOf(self, 0);
+  options.speculative.draft_best_blocks = 4;
+  EXPECT_TRUE(Begins(MessageOf(Engine::Open(options)), "draft_best_blocks: without a window"));
+  self.best_blocks = 1025;
+  EXPECT_TRUE(Says(why(20), "draft_best_blocks: 1025"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "model/arch/common_config.h"
 #include "model/arch/families/gemma.h"
 #include "model/arch/heads/head_kind.h"
+#include "model/arch/registry.h"
 #include "model/blocks/gather.h"
 #include "model/blocks/phase.h"
 #include "model/blocks/product.h"
