@@ -25,7 +25,7 @@ BlockChoice::Seen BlockChoice::Choose(const kernels::Kernels& kernels,
                                       const std::uint16_t* bounds, int best) noexcept {
   const int skipped = args.skipped_blocks;
   Score(kernels, args, bounds);
-  KeepBest(args, std::min(best, skipped));
+  KeepBest(args, std::min({best, skipped, kMost}));
   const auto places = std::span(best_);
   std::sort(places.begin(), places.end(),
             [](const Scored& a, const Scored& b) { return a.place < b.place; });
