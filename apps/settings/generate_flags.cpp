@@ -12,8 +12,7 @@
 
 #include "base/files/text_file.h"
 #include "draft/methods.h"
-#include "foretoken/engine_keys.h"
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "foretoken/speculative_config.h"
 #include "settings/bundled_models.h"
 #include "settings/llama_flags.h"

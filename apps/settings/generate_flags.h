@@ -64,7 +64,7 @@ FlagGroup SamplingFlags(GenerateSettings& settings);
 // --chat-template and --chat-template-file.
 std::vector<Flag> TemplateFlags(ChatOptions& format);
 FlagGroup ChatFormatFlags(GenerateSettings& settings);
-// The flag of an option of the engine, by its key (engine_keys.h). REQUIRES: it has one.
+// The flag of an option of the engine, by its key (option_keys.h). REQUIRES: it has one.
 Flag EngineFlag(std::string_view key, EngineOptions& options);
 Flag RawFlag(bool& raw);
 Flag StopTokenFlag(GenerateSettings& settings);

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "foretoken/catalogue.h"
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken::settings {

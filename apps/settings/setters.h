@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/comma_list.h"
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "settings/values.h"
 
 namespace foretoken::settings {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "settings/help_text.h"
 #include "train/run_flags.h"
 #include "train/text/sample.h"

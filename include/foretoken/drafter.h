@@ -23,8 +23,8 @@
 #include <span>
 #include <string_view>
 
+#include "foretoken/drafts.h"
 #include "foretoken/request.h"
-#include "foretoken/token_rows.h"
 
 namespace foretoken {
 

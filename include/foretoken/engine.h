@@ -31,7 +31,6 @@
 #include "foretoken/request.h"
 #include "foretoken/result.h"
 #include "foretoken/stats.h"
-#include "foretoken/stream.h"
 #include "foretoken/tools/measure.h"
 
 namespace foretoken {

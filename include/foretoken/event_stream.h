@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "foretoken/engine.h"
+#include "foretoken/request.h"
 #include "foretoken/result.h"
-#include "foretoken/stream.h"
 
 namespace foretoken {
 

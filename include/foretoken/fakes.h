@@ -26,7 +26,6 @@
 #include "foretoken/drafts.h"
 #include "foretoken/result.h"
 #include "foretoken/scorer.h"
-#include "foretoken/token_rows.h"
 
 namespace foretoken::fakes {
 

@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
+#include "foretoken/drafts.h"
 #include "foretoken/engine.h"
-#include "foretoken/token_rows.h"
 
 namespace foretoken {
 

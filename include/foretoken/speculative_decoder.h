@@ -27,7 +27,6 @@
 #include "foretoken/adaptive_lookahead.h"
 #include "foretoken/drafts.h"
 #include "foretoken/engine.h"
-#include "foretoken/token_rows.h"
 #include "foretoken/verification.h"
 
 namespace foretoken {

@@ -27,7 +27,6 @@
 
 #include "foretoken/drafts.h"
 #include "foretoken/engine.h"
-#include "foretoken/token_rows.h"
 
 namespace foretoken {
 

@@ -22,11 +22,10 @@
 #include <string_view>
 #include <vector>
 
+#include "foretoken/drafts.h"
 #include "foretoken/options.h"
 #include "foretoken/request.h"
 #include "foretoken/result.h"
-#include "foretoken/stream.h"
-#include "foretoken/token_rows.h"
 
 namespace foretoken {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "foretoken/engine_keys.h"
+#include "foretoken/option_keys.h"
 
 namespace foretoken {
 

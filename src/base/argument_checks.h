@@ -17,7 +17,7 @@ inline constexpr int kMostContext = 1 << 24;  // tokens of a text, whatever a fi
 [[nodiscard]] Status CheckRange(std::string_view name, std::int64_t value, std::int64_t least,
                                 std::int64_t most);
 
-// CheckRange with the range of an option of the engine, by its key (engine_keys.h).
+// CheckRange with the range of an option of the engine, by its key (option_keys.h).
 [[nodiscard]] Status CheckEngineOption(std::string_view key, int value);
 
 // Errors: kInvalidArgument with the name and the first id that is not in [0, vocabulary).

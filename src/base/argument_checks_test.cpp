@@ -5,7 +5,7 @@
 
 #include <variant>
 
-#include "foretoken/engine_keys.h"
+#include "foretoken/option_keys.h"
 
 namespace foretoken {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of options, by the names of the members that they set. Options of engines and settings of
-// speculation have their own tables (engine_keys.h, speculative_config.h), which are used as they are.
+// speculation have their own tables (option_keys.h, speculative_config.h), which are used as they are.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -8,8 +8,7 @@
 
 #include "capi/option_values.h"
 #include "capi/options.h"
-#include "foretoken/engine_keys.h"
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "foretoken/speculative_config.h"
 #include "foretoken/structured_output.h"
 
@@ -63,7 +62,7 @@ constexpr OptionKey SetsGrammar(std::string_view name) {
           }};
 }
 
-// Beside the options of an engine, which have their own table (engine_keys.h).
+// Beside the options of an engine, which have their own table (option_keys.h).
 constexpr std::array kEngineRows = {
     Sets<&Options::max_waiting>("max_waiting"),
 };
@@ -102,7 +101,7 @@ constexpr std::array kLimitRows = {
     Sets<&Request::min_new_tokens>("min_new_tokens"),
 };
 
-// Behind the numbers of sampling, which have their own table (sampling_keys.h).
+// Behind the numbers of sampling, which have their own table (option_keys.h).
 constexpr std::array kSamplingLists = {
     SetsTokens<&DryPenalty::breakers>("dry_breakers"),
     Sets<&SamplingParameters::logit_bias>("logit_bias"),

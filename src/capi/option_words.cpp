@@ -25,7 +25,7 @@ void Replace(std::string& text, const Renamed& name) {
 
 std::string KeyOf(const std::string& field) {
   if (field == "verify") return "rejection_sampling_strategy";
-  return field.starts_with("dry.") ? "dry_" + field.substr(4) : field;  // as in sampling_keys.h
+  return field.starts_with("dry.") ? "dry_" + field.substr(4) : field;  // as in option_keys.h
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "base/machine/thread_count.h"
 #include "base/machine/thread_pool.h"
 #include "convert/quantize_plan.h"
-#include "foretoken/tools/quantize.h"
+#include "foretoken/tools/model_file.h"
 #include "formats/gguf_writer.h"
 #include "tensor/quantize.h"
 

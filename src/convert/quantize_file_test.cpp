@@ -7,7 +7,7 @@
 
 #include "base/files/whole_file_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/tools/quantize.h"
+#include "foretoken/tools/model_file.h"
 #include "formats/checkpoint.h"
 #include "formats/gguf_writer.h"
 #include "tensor/dtype.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "foretoken/result.h"
-#include "foretoken/tools/quantize.h"
+#include "foretoken/tools/model_file.h"
 #include "formats/checkpoint.h"
 #include "tensor/dtype.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
-#include "foretoken/stream.h"
+#include "foretoken/request.h"
 #include "kernels/kernels.h"
 
 namespace foretoken::sampling {

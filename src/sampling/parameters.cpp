@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "foretoken/option_keys.h"
 #include "foretoken/request.h"
-#include "foretoken/sampling_keys.h"
 #include "foretoken/structured_output.h"
 
 namespace foretoken {

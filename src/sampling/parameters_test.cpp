@@ -6,7 +6,7 @@
 #include <set>
 #include <type_traits>
 
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "sampling/distribution_testing.h"
 
 namespace foretoken {

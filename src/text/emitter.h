@@ -13,7 +13,6 @@
 
 #include "base/ids.h"
 #include "foretoken/request.h"
-#include "foretoken/stream.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/utf8_stream.h"
 

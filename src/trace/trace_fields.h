@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "foretoken/drafts.h"
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "foretoken/tools/replay.h"
 
 namespace foretoken::trace {

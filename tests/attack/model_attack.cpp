@@ -15,7 +15,6 @@
 #include "attack/file_attack.h"
 #include "foretoken/engine.h"
 #include "foretoken/tools/model_file.h"
-#include "foretoken/tools/quantize.h"
 
 namespace foretoken::attack {
 namespace {

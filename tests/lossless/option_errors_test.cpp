@@ -18,7 +18,6 @@
 #include "foretoken/speculative_decoder.h"
 #include "foretoken/speculative_pipeline.h"
 #include "foretoken/tools/model_file.h"
-#include "foretoken/tools/quantize.h"
 #include "foretoken/tools/replay.h"
 #include "foretoken/verification.h"
 

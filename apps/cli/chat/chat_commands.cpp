@@ -13,8 +13,8 @@
 #include "cli/generate/generation.h"
 #include "cli/terminal.h"
 #include "config/nearest_name.h"
+#include "foretoken/option_keys.h"
 #include "foretoken/request.h"
-#include "foretoken/sampling_keys.h"
 #include "settings/values.h"
 
 namespace foretoken::cli {
@@ -112,11 +112,10 @@ Reply Cache(ChatSession& session, const Words& words) {
   const bool before = options.kv_cache;
   FORETOKEN_TRY(const bool on, Switched(!before, words));
   if (on != before) session.engines.Change().kv_cache = on;
-  const char* const what =
-      !on ? "each round computes the whole text anew: the same text, slowly"
-      : options.prefix_cache
-          ? "a beginning that prompts share is read once, except by heads"
-          : "each prompt is read whole (--prefix-cache off)";
+  const char* const what = !on ? "each round computes the whole text anew: the same text, slowly"
+                           : options.prefix_cache
+                               ? "a beginning that prompts share is read once, except by heads"
+                               : "each prompt is read whole (--prefix-cache off)";
   std::int64_t read = 0, found = 0;
   for (const ChatTotals& totals : session.totals)
     read += totals.prompt_tokens, found += totals.cached_prompt_tokens;

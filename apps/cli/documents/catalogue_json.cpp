@@ -4,8 +4,7 @@
 #include "cli/json_objects.h"
 #include "cli/verb.h"
 #include "foretoken/catalogue.h"
-#include "foretoken/engine_keys.h"
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "foretoken/speculative_config.h"
 #ifdef FORETOKEN_SERVER
 #include "cli/serve/paths_json.h"

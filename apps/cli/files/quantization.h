@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "foretoken/tools/quantize.h"
+#include "foretoken/tools/model_file.h"
 
 namespace foretoken::cli {
 

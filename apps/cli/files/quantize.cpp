@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "foretoken/tools/quantize.h"
+#include "foretoken/tools/model_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

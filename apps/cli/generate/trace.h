@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "foretoken/stream.h"
+#include "foretoken/request.h"
 
 namespace foretoken::cli {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "server/api/body_schema.h"
 
 namespace foretoken::server {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 
 namespace foretoken::server {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "settings/option_flags.h"
 
 namespace foretoken::server {

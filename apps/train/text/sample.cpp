@@ -17,7 +17,7 @@
 #include "base/files/text_file.h"
 #include "base/rng.h"
 #include "foretoken/engine.h"
-#include "foretoken/sampling_keys.h"
+#include "foretoken/option_keys.h"
 #include "model/arch/registry.h"
 #include "train/run/machine.h"
 #include "train/run/progress_line.h"

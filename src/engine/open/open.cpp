@@ -15,7 +15,7 @@
 #include "engine/open/summary.h"
 #include "engine/slots.h"
 #include "foretoken/drafts.h"
-#include "foretoken/engine_keys.h"
+#include "foretoken/option_keys.h"
 #include "foretoken/speculative_config.h"
 #include "kernels/dispatch.h"
 #include "loader/drafts/caller_parts.h"

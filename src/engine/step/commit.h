@@ -12,7 +12,7 @@
 #include "engine/requests/sequence.h"
 #include "engine/step/flat_pass.h"
 #include "engine/step/verification.h"
-#include "foretoken/stream.h"
+#include "foretoken/request.h"
 #include "kv/block_tables.h"
 #include "loader/drafts/drafter_set.h"
 #include "model/pass.h"

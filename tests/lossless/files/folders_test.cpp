@@ -13,7 +13,6 @@
 #include "fixtures/model_folder.h"
 #include "fixtures/tiny_model.h"
 #include "foretoken/tools/model_file.h"
-#include "foretoken/tools/quantize.h"
 #include "formats/checkpoint.h"
 
 namespace foretoken {

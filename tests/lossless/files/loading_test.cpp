@@ -14,7 +14,7 @@
 
 #include "fixtures/engines_testing.h"
 #include "fixtures/tiny_model.h"
-#include "foretoken/tools/quantize.h"
+#include "foretoken/tools/model_file.h"
 
 namespace foretoken {
 namespace {
