@@ -12,8 +12,9 @@ the default's median and least start as ratios to the best fixed median. As a co
 it should show 1.00, and how far its starts scatter is what the machine does, not the controller. "By its rounds" takes the machine out: the rounds that all
 starts recorded are timed by one table of medians, told in plain passes of their own process (timed_rounds.py), so starts differ only by the lengths that
 they chose; at a set rate of acceptance a round brings the tokens that are expected of it. The reference is again the best fixed length, or plain decoding.
---busy N runs N endless loops beside everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and a 100M draft; each draft is accepted with a set probability,
-whatever the length), and qwen3moe-Q4_0.gguf with d18m-Q8_0.gguf (a mixture of experts). Cases without their files are left out, and named.
+--busy N runs N endless loops beside everything. FOLDER may hold t1b-Q8_0.gguf and d100m-Q8_0.gguf (random weights of the shapes of a 1B model and
+a 100M draft; each draft is accepted with a set probability, whatever the length), and qwen3moe-Q4_0.gguf with d18m-Q8_0.gguf (a mixture
+of experts). Cases without their files are left out, and named.
 
 Exit code 1 where a median is below 0.97 of the best fixed length or of plain decoding, or a start below 0.93, by the clock.
 """

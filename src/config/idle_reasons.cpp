@@ -78,6 +78,11 @@ std::string IdleCopy(const Options& options, const Use& use) {
   return Meets(use.methods, readers) ? "" : OnlyReadBy(readers);
 }
 
+std::string IdleBestBlocks(const Options& options, const Use& use) {
+  if (options.draft_window == 0) return "without draft_window drafts see all of a text";
+  return IdleCopy(options, use);
+}
+
 std::string ForCostModels(const Options&, const Use& use) {
   return OfLookaheads(NamesWith(AllControllers(), &ControllerInfo::weighs_costs, true), use);
 }

@@ -19,6 +19,7 @@ std::string WhereDrafted(const Options& options, const Use& use);
 std::string IdleDraftModels(const Options& options, const Use& use);
 std::string IdleForNetworks(const Options& options, const Use& use);
 std::string IdleCopy(const Options& options, const Use& use);
+std::string IdleBestBlocks(const Options& options, const Use& use);
 std::string ForCostModels(const Options& options, const Use& use);
 std::string IdleMethod(const Options& options, const Use& use);
 std::string IdleStrategy(const Options& options, const Use& use);

@@ -31,7 +31,7 @@ SelfDrafter::SelfDrafter(DrafterSettings settings)
       runner_(std::move(settings.runner)),
       target_(*settings.target_cache),
       window_(settings.options.draft_window),
-      best_blocks_(settings.options.draft_best_blocks) {
+      best_blocks_(window_ > 0 ? settings.options.draft_best_blocks : 0) {
   const auto n = static_cast<std::size_t>(target_.shape().n_sequences);
   chains_.reserve(n);
   for (std::size_t i = 0; i < n; ++i)

@@ -140,7 +140,8 @@ class EngineOpener {
     loader::PartSizes sizes = loader::SizesOf(options());
     sizes.cache_positions = options().cache_tokens;
     sizes.logit_rows = sizes.sequences * (1 + kMaxDraft);
-    sizes.key_bounds = options().speculative.draft_best_blocks > 0;
+    sizes.key_bounds =
+        options().speculative.draft_best_blocks > 0 && options().speculative.draft_window > 0;
     loader::SetSizes(target_, sizes);
     if (group() != nullptr) group()->Divide(target_.options);
     return {};

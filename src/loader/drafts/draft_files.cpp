@@ -298,7 +298,7 @@ class DraftFilesOpener {
   // Blocks are chosen for all queries of a key-value head together, so one rank must have them.
   Status CheckHeadsAreWhole() const {
     const int n_ranks = target_.part.options.division.size();
-    if (options_.speculative.draft_best_blocks == 0) return {};
+    if (!target_.part.options.cache.key_bounds) return {};
     for (const model::LayerConfig& layer : target_.part.config.layers)
       if (const auto* const attention = std::get_if<model::AttentionConfig>(&layer.mixer);
           attention != nullptr && attention->n_kv_heads < n_ranks)
@@ -506,10 +506,6 @@ Status CheckDraftOptions(const EngineOptions& options) {
         "self_draft: own: with its own weights a draft costs the model what a token costs; give "
         "SpeculativeOptions::draft_window, with which it reads less of a long text, or types of "
         "fewer bits");
-  if (options.speculative.draft_best_blocks > 0 && options.speculative.draft_window == 0)
-    return Fail(ErrorCode::kInvalidArgument,
-                "draft_best_blocks: without a window drafts see all of a text; give "
-                "SpeculativeOptions::draft_window, or leave it out");
   for (const DrafterInfo* const drafter : AllDrafters())
     if (drafter->copies_target && options.speculative.self_draft == kNoCopy &&
         UsesMethod(options.speculative.method, drafter->name))
