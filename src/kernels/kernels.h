@@ -289,9 +289,9 @@ struct Kernels {
   void (*store_k[tensor::kKvTypes])(const float* x, int head_dim, int slot, void* block);
   void (*store_v[tensor::kKvTypes])(const float* x, int head_dim, int slot, void* block);
   void (*attention)(const AttentionArgs&);
-  // The least and the largest number of each dimension over all 32 keys of a block: least[d] = min, most[d] =
-  // max of k[d][j] over j, of q8_0 and q4_0 float(q) * f32(kscale[d / 32][j]), rounded (q4_0 has its own q, from
-  // -8 to 7). A zero is +0. Where a key is NaN they may be anything.
+  // Over the 32 keys of a block: least[d] is the least and most[d] the largest of k[d][j], j = 0 to 31. In
+  // q8_0 and q4_0, k[d][j] is float(q) * f32(kscale[d / 32][j]), rounded; the q of q4_0 is from -8 to 7. A
+  // result that is zero is +0. Where a key has a NaN, its dimension may have any result.
   void (*bound_keys[tensor::kKvTypes])(const void* block, int head_dim, float* least, float* most);
 
   // -- Passes over the vocabulary (n of any size) -------------------------------------------------

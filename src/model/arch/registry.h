@@ -40,6 +40,10 @@ struct Architecture {
 // kUnsupported.
 [[nodiscard]] Status CheckExpertsAreUsed(const MetadataReader& read, const ModelConfig& config);
 
+// Where a head's file has an output matrix, `vocabulary` becomes the number of its rows. Error:
+// kInvalidFile.
+[[nodiscard]] Status ReadOutputRows(const formats::Checkpoint& file, ModelConfig& config);
+
 // What a file can serve as in speculation.
 struct DraftFile {
   bool model = false;              // it is a whole model

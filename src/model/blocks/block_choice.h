@@ -4,7 +4,7 @@
 //
 // A block's score is the most that a key within its bounds (memory/key_bounds.h) can give, summed over the
 // queries g that share the keys: sum over d of max(q[g][d], 0) * most[d] + min(q[g][d], 0) * least[d].
-// Of equal scores the earlier block is taken; a block whose score is NaN never is.
+// Where scores are equal, the earlier block is taken. A block whose score is NaN is never taken.
 #pragma once
 
 #include <cstdint>

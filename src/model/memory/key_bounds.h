@@ -28,8 +28,8 @@ class KeyBounds {
   KeyBounds(std::span<const CacheLayer> layers, int n_blocks);
 
   bool kept() const noexcept { return !known_.empty(); }
-  // Of a head, as tiles of F16: 16 blocks side by side, [ceil(n_blocks / 16), 2 head_dim, 16], the
-  // largest numbers and then the least. Null: the layer has none.
+  // The bounds of a head, as tiles of F16: 16 blocks side by side, [ceil(n_blocks / 16), 2 head_dim, 16],
+  // the largest numbers and then the least. Null: the layer has none.
   const std::uint16_t* Of(int layer, int head) const noexcept;
 
   bool Knows(std::int32_t block) const noexcept {

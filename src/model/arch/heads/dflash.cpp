@@ -7,6 +7,7 @@
 
 #include "model/arch/common_config.h"
 #include "model/arch/heads/head_kind.h"
+#include "model/arch/registry.h"
 #include "model/arch/windows.h"
 #include "model/blocks/embedding.h"
 #include "model/blocks/heads/injection.h"

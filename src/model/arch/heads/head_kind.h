@@ -55,7 +55,4 @@ void AddEntry(const Workspace& space, const ModelConfig& config, const Weights& 
   blocks.push_back(std::make_unique<Entry>(space, config, weights));
 }
 
-// Where its file has an output matrix, `vocabulary` is the number of its rows. Error: kInvalidFile.
-[[nodiscard]] Status ReadOutputRows(const formats::Checkpoint& file, ModelConfig& config);
-
 }  // namespace foretoken::model
