@@ -100,6 +100,9 @@ std::vector<Constant> Constants() {
           {"kCalmJitter", &kCalmJitter},
           {"kFarOff", &kFarOff},
           {"kDraftShare", &kDraftShare},
+          {"kRowsPositions", &kRowsPositions},
+          {"kPriceDrift", &kPriceDrift},
+          {"kLeastNoise", &kLeastNoise},
           {"kDearerRows", &kDearerRows},
           {"kLeastRow", &kLeastRow},
           {"kUnknownRow", &kUnknownRow}};

@@ -15,7 +15,6 @@ using draft_length::Plan;
 using draft_length::RoundCosts;
 
 constexpr double kRestUs = 5, kPlanUs = 1;
-constexpr int kContext = 256;
 
 class World {
  public:
@@ -44,13 +43,26 @@ class World {
 
  private:
   struct Sequence {
-    int tokens = 0, missing = 0;
+    int tokens = 0, missing = 0, texts = 0;
     std::vector<Offer> offers;
   };
   int Drafters() const { return s_.portfolio ? 2 : 1; }
   bool IsLookup(int drafter) const { return s_.portfolio ? drafter == 1 : s_.draft == 0; }
   double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
   double PassUs(int rows) const { return s_.pass_us * (1 + s_.row * (rows - 1)); }
+  // Of all sequences, with what their contexts cost.
+  double PassUs(int rows, int context) const {
+    return PassUs(rows) +
+           s_.pass_us * context / 1000.0 * (s_.bytes * s_.sequences + s_.arithmetic * rows);
+  }
+  int Context(const Sequence& sequence) const {
+    return (s_.turns && sequence.texts % 2 == 0 ? 256 : s_.context) + sequence.tokens;
+  }
+  int Context() const {
+    std::int64_t all = 0;
+    for (const Sequence& sequence : sequences_) all += Context(sequence);
+    return static_cast<int>(all / s_.sequences);
+  }
 
   void Measure() {
     std::vector<PassCost> passes;
@@ -103,7 +115,7 @@ class World {
       const Sequence& sequence = sequences_[static_cast<std::size_t>(seq)];
       if (!sequence.offers.empty()) plan_us += kPlanUs;
       Plan& plan = plans.emplace_back();
-      plan.seq = seq, plan.context = kContext, plan.offers = sequence.offers;
+      plan.seq = seq, plan.context = Context(sequence), plan.offers = sequence.offers;
       if (s_.text != Text::kLate) plan.left = s_.request_tokens - sequence.tokens;
     }
     if (fixed_ < 0) {
@@ -121,15 +133,16 @@ class World {
     const double speed = s_.slow_minutes && round % 4000 >= 3000 ? 1.7 : 1,
                  spike = s_.spikes && Uniform() < 0.01 ? 5 : 1,
                  scatter = speed * spike * (1 + s_.noise * (2 * Uniform() - 1));
-    const double pass_us = PassUs(s_.sequences + drafts) * scatter * Disturbed();
-    costs_.RecordPass(s_.sequences + drafts, kContext, pass_us);
+    const int context = Context();
+    const double pass_us = PassUs(s_.sequences + drafts, context) * scatter * Disturbed();
+    costs_.RecordPass({s_.sequences + drafts, s_.sequences, context}, pass_us);
     costs_.RecordRest(kRestUs);
     const double us =
         pass_us + draft_us + kRestUs + plan_us + (drafts > 0 ? s_.hidden * s_.pass_us : 0);
     us_ += us;
     const double mean = burst_ > 0 ? 1.5 : 1;
     for (const Plan& plan : plans)
-      Verify(plan, us, (PassUs(s_.sequences) * speed * mean + kRestUs) / s_.sequences);
+      Verify(plan, us, (PassUs(s_.sequences, context) * speed * mean + kRestUs) / s_.sequences);
     if (burst_ > 0) --burst_;
   }
 
@@ -149,9 +162,10 @@ class World {
         drafts += plan.k, longest = std::max(longest, plan.k);
       }
       if (drafts == 0) continue;
-      const double draft_us = longest * s_.draft * s_.pass_us * Disturbed(),
+      const double draft = s_.draft + s_.draft_bytes * Context() / 1000.0,
+                   draft_us = longest * draft * s_.pass_us * Disturbed(),
                    rows_us = rows * s_.draft * s_.pass_us / 5;
-      costs_.RecordDrafts(d, drafts, longest, draft_us);
+      costs_.RecordDrafts(d, drafts, longest, draft_us, Context());
       costs_.RecordCatchUp(d, rows, rows_us);
       us += draft_us + rows_us;
     }
@@ -170,10 +184,10 @@ class World {
                               .drafted = plan.k,
                               .accepted = accepted,
                               .n_decoding = s_.sequences,
-                              .context = kContext,
+                              .context = Context(sequence),
                               .us = us});
     if (sequence.tokens < s_.request_tokens || s_.text == Text::kLate) return;
-    sequence.tokens = 0, sequence.missing = s_.prompt;
+    sequence.tokens = 0, sequence.missing = s_.prompt, ++sequence.texts;
     model_.Begin(plan.seq, {.least = 1, .most = kMostDrafts});
   }
 
@@ -321,6 +335,28 @@ std::vector<Scenario> Scenarios() {
         all.push_back(
             {.name = "portfolio", .row = row, .draft = draft, .accepted = 0.6, .portfolio = true});
     }
+  for (const auto& [bytes, arithmetic] : {std::pair(0.05, 0.008), {0.028, 0.019}})
+    for (const double accepted : {0.1, 0.5, 0.8, 0.9})
+      for (const double draft_bytes : {0.0, 0.05})
+        for (const int rounds : {0, 60}) {
+          const auto far = [&](const char* what) {
+            return Scenario{.name = fmt::format("{}{}", what, rounds > 0 ? ", first text" : ""),
+                            .pass_us = 40'000,
+                            .row = 0.03,
+                            .draft = draft_bytes > 0 ? 0.5 : 0.1,
+                            .accepted = accepted,
+                            .context = 16'000,
+                            .bytes = bytes,
+                            .arithmetic = arithmetic,
+                            .draft_bytes = draft_bytes,
+                            .engine_rounds = rounds};
+          };
+          all.push_back(far("far"));
+          if (rounds > 0) continue;
+          all.push_back(far("far and near")), all.back().turns = true;
+          all.push_back(far("growing")), all.back().context = 256;
+          all.back().request_tokens = 4'000;
+        }
   return all;
 }
 

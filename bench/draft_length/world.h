@@ -54,6 +54,11 @@ struct Scenario {
   // processor's caches.
   double cold = 0;
   double hidden = 0;  // cost of a pass with drafts that no reading shows
+  // The positions before a text, of every second one where `turns`; what a thousand of them cost as a share
+  // of a pass: of a sequence, of each row, and of a model's draft. Nothing of it is measured at the start.
+  int context = 256;
+  bool turns = false;
+  double bytes = 0, arithmetic = 0, draft_bytes = 0;
   int request_tokens = 400;
   int engine_rounds = 0;  // a new engine, which has learned nothing, after so many; 0: one for all
 };

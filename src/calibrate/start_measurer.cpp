@@ -94,7 +94,8 @@ std::vector<PassCost> StartMeasurer::Passes(int drafts) {
                      [&](auto& r) { return r.cost.rows == rows; }))
       readings.push_back({.cost = {rows, 0, {}}});
   const int far = std::min(kFarContext, subject_.most_positions - widest);
-  if (far >= 512) readings.push_back({.cost = {widest, far, {}}});
+  if (far >= 512)
+    for (const int rows : {widest, 1}) readings.push_back({.cost = {rows, far, {}}});
   PassMeter passes(subject_, std::max(0, far));
   passes.Microseconds(1, 0, true);  // fills the caches
   begin_us_ = subject_.now();

@@ -269,7 +269,7 @@ void GivenText::Observe(int drafted, int accepted) noexcept {
   double us = 0;
   if (costs.known()) us = costs.PassUs(1 + drafted, context) + costs.RestUs();
   if (costs.known() && drafted > 0 && !parts_.drafters()[d].instant)
-    us += costs.DraftsUs(d, drafted, drafted);
+    us += costs.DraftsUs(d, drafted, drafted, context);
   parts_.controller().Observe(kSeq, {.drafter = d,
                                      .evidence = round_.proposal.evidence,
                                      .drafted = drafted,

@@ -69,7 +69,7 @@ double ByText::TableUs(const Own& own, const RoundOutcome& round) const noexcept
   const int drafts = round.drafted + round.withheld;
   double us = costs_->PassUs(1 + round.drafted, own.context) + costs_->RestUs();
   if (drafts > 0 && !own.made)
-    us += costs_->DraftsUs(round.drafter, drafts, drafts) +
+    us += costs_->DraftsUs(round.drafter, drafts, drafts, own.context) +
           costs_->CatchUpUs(round.drafter, own.missing);
   return us;
 }

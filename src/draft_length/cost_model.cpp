@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "draft_length/tuning.h"
 
@@ -77,15 +78,22 @@ double CostModel::ReadUs(const State& state, const Offer& offer) const noexcept 
 }
 
 // The time of k drafts for one sequence that drafts alone.
-double CostModel::DraftUs(const State& state, const Offer& offer, int k) const noexcept {
+double CostModel::DraftUs(const Pass& pass, const State& state, const Offer& offer,
+                          int k) const noexcept {
   if (offer.made) return 0;
-  return costs_.DraftsUs(offer.drafter, k, k) + ReadUs(state, offer);
+  return costs_.DraftsUs(offer.drafter, k, k, pass.context) + ReadUs(state, offer);
+}
+
+// A pass without drafts.
+double CostModel::PlainUs(const Pass& pass) const noexcept {
+  return costs_.PassUs({pass.n_decoding, pass.n_decoding, pass.context});
 }
 
 double CostModel::Rate(const Pass& pass, double tokens, int drafts,
                        double draft_us) const noexcept {
   const int rows = pass.n_decoding + drafts;
-  return tokens / (costs_.PassUs(rows, pass.context) + draft_us + costs_.RestUs());
+  return tokens /
+         (costs_.PassUs({rows, pass.n_decoding, pass.context}) + draft_us + costs_.RestUs());
 }
 
 // How many drafts of this offer the sequence may have if it drafts alone, and 0 if that is too few.
@@ -102,7 +110,7 @@ double CostModel::BestAlone(const Pass& pass, const State& state, const Offer& o
   for (int k = 1; k <= most; ++k) {
     tokens += s[k - 1];
     if (k < state.least || !allowed_[static_cast<std::size_t>(k)]) continue;
-    best = std::max(best, Rate(pass, tokens, k, DraftUs(state, offer, k)));
+    best = std::max(best, Rate(pass, tokens, k, DraftUs(pass, state, offer, k)));
   }
   return best;
 }
@@ -169,8 +177,8 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
       tokens += state.s[before];
       picks_.push_back(next);
       if (offer.made) continue;
-      draft_us -= costs_.DraftUs(offer.drafter, together, before);
-      draft_us += costs_.DraftUs(offer.drafter, ++together, before);
+      draft_us -= costs_.DraftUs(offer.drafter, together, before, pass.context);
+      draft_us += costs_.DraftUs(offer.drafter, ++together, before, pass.context);
     }
     const double rate = Rate(pass, tokens, static_cast<int>(picks_.size()), draft_us);
     if (rate <= best) continue;
@@ -182,16 +190,16 @@ void CostModel::Share(const Pass& pass, std::span<Plan> plans) noexcept {
 }
 
 // The time of the fewest drafts of a round, with the prefill that their model needs first.
-double CostModel::ProbeUs(const State& state, const Offer& offer) const noexcept {
+double CostModel::ProbeUs(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   return offer.made ? 0
-                    : costs_.DraftsUs(offer.drafter, state.least, state.least) +
+                    : costs_.DraftsUs(offer.drafter, state.least, state.least, pass.context) +
                           costs_.CatchUpUs(offer.drafter, offer.missing);
 }
 
 // Whether perfect drafts would pay, and the time of a probe lies within a share of all time and a
 // larger share of the request's own time.
 bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept {
-  const double us = ProbeUs(state, offer);
+  const double us = ProbeUs(pass, state, offer);
   if (probe_us_ + us > kProbeShare * total_us_) return false;
   if (state.probe_us + us > kOwnProbeShare * state.total_us) return false;
   return PaysWith(1, pass, state, offer);
@@ -210,9 +218,9 @@ bool CostModel::PaysWith(double acceptance, const Pass& pass, const State& state
 // measured again, within a share of all the time since the last measurement.
 bool CostModel::Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept {
   if (offer.made) return false;
-  const double rows_us = costs_.PassUs(pass.n_decoding + state.least, pass.context) -
-                         costs_.PassUs(pass.n_decoding, pass.context);
-  return ProbeUs(state, offer) + rows_us <=
+  const double rows_us =
+      costs_.PassUs({pass.n_decoding + state.least, pass.n_decoding, pass.context}) - PlainUs(pass);
+  return ProbeUs(pass, state, offer) + rows_us <=
          kReviewShare * unread_us_[static_cast<std::size_t>(offer.drafter)];
 }
 
@@ -225,8 +233,7 @@ bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) 
                passes =
                    std::clamp(kLookPasses * state.rounds_left / kCatchUpRounds, 1.0, kLookPasses);
   return looks.n < kFirstLooks &&
-         (offer.made || costs_.CatchUpUs(offer.drafter, offer.missing) <
-                            passes * costs_.PassUs(pass.n_decoding, pass.context)) &&
+         (offer.made || costs_.CatchUpUs(offer.drafter, offer.missing) < passes * PlainUs(pass)) &&
          PaysWith(hoped, pass, state, offer);
 }
 
@@ -239,8 +246,9 @@ bool CostModel::NearlyPays(const Pass& pass, const State& state,
   const int rows = 1 + state.least;
   const double tokens = std::accumulate(state.s, state.s + state.least, 1.0),
                plain = Rate(pass, 1, 0, 0),
-               drafted = Rate(pass, tokens, state.least, DraftUs(state, offer, state.least)),
-               us = costs_.PassUs(rows, pass.context) + ProbeUs(state, offer) + costs_.RestUs(),
+               drafted = Rate(pass, tokens, state.least, DraftUs(pass, state, offer, state.least)),
+               us = costs_.PassUs(rows, pass.context) + ProbeUs(pass, state, offer) +
+                    costs_.RestUs(),
                loss_us = us - tokens / plain;
   return drafted >= (1 - kNear) * plain &&
          lost_us_ + loss_us <= kNearShare * (total_us_ + kFirstNear / plain);
@@ -287,9 +295,9 @@ void CostModel::LookElsewhere(const Pass& pass, Plan& plan) noexcept {
   }
 }
 
-// Chooses the longer drafts that would be best if passes that were not read lately cost as little as
-// they can. What that wastes if they cost what was read is within a share of the time.
-void CostModel::TryLonger(const Pass& pass, Plan& plan) noexcept {
+// Chooses the longer drafts, or none, that would be best if passes that were not read lately cost as little
+// as they can. What that wastes if they cost what was read is within a share of the time.
+void CostModel::TryOthers(const Pass& pass, Plan& plan) noexcept {
   if (untried_rounds_ == 0) untried_us_ = kFirstTry * costs_.PassUs(1, pass.context);
   if (untried_rounds_++ % kTryEvery != 0) return;
   State& state = At(plan.seq);
@@ -298,14 +306,16 @@ void CostModel::TryLonger(const Pass& pass, Plan& plan) noexcept {
   const double rest_us = costs_.RestUs(),
                read_us = offer.made ? 0 : costs_.CatchUpUs(offer.drafter, offer.missing);
   double tokens = pass.n_decoding + std::accumulate(state.s, state.s + planned, 0.0);
-  const double rate = Rate(pass, tokens, planned, planned > 0 ? DraftUs(state, offer, planned) : 0);
+  const double rate =
+      Rate(pass, tokens, planned, planned > 0 ? DraftUs(pass, state, offer, planned) : 0);
   double best = std::max(pass.least_rate, rate * (1 + kMargin));
   for (int k = planned + 1; k <= most; ++k) {
     tokens += state.s[k - 1];
     if (k < state.least || !allowed_[static_cast<std::size_t>(k)]) continue;
     const int rows = pass.n_decoding + k;
-    const double draft_us = offer.made ? 0 : costs_.DraftsUs(offer.drafter, k, k),
-                 least_us = offer.made ? 0 : costs_.LeastDraftsUs(offer.drafter, k, k),
+    const double draft_us = offer.made ? 0 : costs_.DraftsUs(offer.drafter, k, k, pass.context),
+                 least_us =
+                     offer.made ? 0 : costs_.LeastDraftsUs(offer.drafter, k, k, pass.context),
                  us = costs_.PassUs(rows, pass.context) + draft_us + read_us + rest_us,
                  hoped_us = costs_.LeastPassUs(rows, pass.context) + least_us +
                             ReadUs(state, offer) + rest_us;
@@ -314,17 +324,25 @@ void CostModel::TryLonger(const Pass& pass, Plan& plan) noexcept {
     plan.k = k;
     state.trying = true;
   }
+  if (planned > 0 && !state.trying && MayTryPlain(pass, rate)) plan.k = 0, state.trying = true;
+}
+
+// Whether plain decoding may be quicker than drafts of this rate, and what it wastes otherwise is within
+// the share.
+bool CostModel::MayTryPlain(const Pass& pass, double rate) const noexcept {
+  const double rest_us = costs_.RestUs(), us = PlainUs(pass) + rest_us;
+  return rate * (costs_.LeastPassUs(1, pass.context) + rest_us) < 1 &&
+         us - 1 / rate <= kTryShare * untried_us_;
 }
 
 // How many rounds to wait before planning again. 0 where a plan costs next to nothing compared with
 // a pass. Made drafts are news, and what other sequences draft changes the pass; for a sequence
 // alone, models and heads tell nothing new until they draft.
 int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
-  const bool news = pass.n_decoding > 1 ||
-                    std::any_of(plan.offers.begin(), plan.offers.end(),
-                                [](const Offer& offer) { return offer.made; });
-  const double pass_us = costs_.PassUs(pass.n_decoding, pass.context),
-               share = news ? kPlanningShare : kPlanningShare / kNoNews;
+  const bool news =
+      pass.n_decoding > 1 || std::any_of(plan.offers.begin(), plan.offers.end(),
+                                         [](const Offer& offer) { return offer.made; });
+  const double pass_us = PlainUs(pass), share = news ? kPlanningShare : kPlanningShare / kNoNews;
   const int rounds = static_cast<int>((1 + pass.n_decoding) * kPlanningUs / (share * pass_us));
   const State& state = states_[static_cast<std::size_t>(plan.seq)];
   const int to_probe = state.interval - state.idle_rounds;
@@ -392,9 +410,10 @@ void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
     if (plan.offers.empty()) continue;
     State& state = At(plan.seq);
     state.probing = state.trying = state.looking = false;
-    if (plans.size() == 1) TryLonger(pass, plan);
+    if (plans.size() == 1) TryOthers(pass, plan);
     if (state.trying) {
       pass_kind_ = PassKind::kOther;
+      if (plan.k == 0) plan.probe = ProbeKind::kBaseline;
     } else if (plan.k > 0) {
       LookElsewhere(pass, plan);
     } else {
@@ -421,6 +440,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   if (round.drafted + round.withheld == 0) {
     ++state.idle_rounds;
     if (state.asleep > 0) --state.asleep;
+    if (std::exchange(state.trying, false)) untried_us_ = 0;
     return;
   }
   unread_us_[static_cast<std::size_t>(round.drafter)] = 0;
@@ -453,7 +473,8 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
     return;
   }
   const double probe_us =
-      std::max(0.0, round.us - costs_.PassUs(round.n_decoding, round.context) - costs_.RestUs());
+      std::max(0.0, round.us - costs_.PassUs({round.n_decoding, round.n_decoding, round.context}) -
+                        costs_.RestUs());
   state.probe_us += probe_us;
   probe_us_ += probe_us;
   state.interval = round.accepted > 0 ? std::clamp(state.interval / 2, 2, kFirstInterval)

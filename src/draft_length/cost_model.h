@@ -22,7 +22,8 @@
 //
 // A cost that was read in a bad moment rules out drafts that would pay, and what is ruled out is not
 // read again by itself. So where longer drafts would pay if passes cost no more than they must, they
-// are tried now and then, within half a hundredth of the time.
+// are tried now and then, and so is a plain pass behind a context whose price is in doubt, within half a
+// hundredth of the time.
 //
 // Predictions can be wrong for long, so a referee compares the results of passes and may suspend
 // drafting.
@@ -79,7 +80,8 @@ class CostModel final : public Controller {
   int Allowed(int k) const noexcept;
   int Step(const State& state, int k) const noexcept;
   double ReadUs(const State& state, const Offer& offer) const noexcept;
-  double DraftUs(const State& state, const Offer& offer, int k) const noexcept;
+  double DraftUs(const Pass& pass, const State& state, const Offer& offer, int k) const noexcept;
+  double PlainUs(const Pass& pass) const noexcept;
   double Rate(const Pass& pass, double tokens, int drafts, double draft_us) const noexcept;
   int MostOf(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   double BestAlone(const Pass& pass, const State& state, const Offer& offer, const double* s,
@@ -87,7 +89,7 @@ class CostModel final : public Controller {
   int NextToDraft(const Pass& pass, std::span<const Plan> plans) const noexcept;
   void ChooseOffer(const Pass& pass, Plan& plan) noexcept;
   void Share(const Pass& pass, std::span<Plan> plans) noexcept;
-  double ProbeUs(const State& state, const Offer& offer) const noexcept;
+  double ProbeUs(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool PaysWith(double acceptance, const Pass& pass, const State& state,
@@ -97,7 +99,8 @@ class CostModel final : public Controller {
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
-  void TryLonger(const Pass& pass, Plan& plan) noexcept;
+  void TryOthers(const Pass& pass, Plan& plan) noexcept;
+  bool MayTryPlain(const Pass& pass, double rate) const noexcept;
   int Sleep(const Pass& pass, const Plan& plan) const noexcept;
   void StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Decision decision) noexcept;
   void TellReferee() noexcept;

@@ -80,7 +80,7 @@ TEST(ExpertCosts, LetPassesBePredictedForTextsThatAgreeAndTextsThatDoNot) {
     for (int i = 0; i < 300; ++i) {
       const int rows = 1 + i % 5;
       const std::int64_t n = distinct(rows, agreement);
-      costs.RecordPass(rows, 0, Pass(n), n);
+      costs.RecordPass({.rows = rows}, Pass(n), n);
       if (i < 60) continue;  // the change must be seen first
       EXPECT_NEAR(costs.PassUs(3, 0) / Pass(distinct(3, agreement)), 1, 0.05) << agreement;
       EXPECT_NEAR(costs.PassUs(1, 0) / Pass(80), 1, 0.05) << agreement;

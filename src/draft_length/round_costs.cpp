@@ -2,7 +2,6 @@
 #include "draft_length/round_costs.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -17,7 +16,7 @@ using namespace tuning;
 }  // namespace
 
 RoundCosts::RoundCosts(int max_rows, int n_drafters, int max_sequences)
-    : bands_(kBands, Band(static_cast<std::size_t>(max_rows) + 1)),
+    : readings_(static_cast<std::size_t>(max_rows) + 1),
       drafters_(static_cast<std::size_t>(n_drafters)) {
   start_.reserve(64);
   pools_.reserve(static_cast<std::size_t>(max_rows) + 1);
@@ -36,12 +35,12 @@ void RoundCosts::Start(std::span<const PassCost> passes) noexcept {
   // A lone row has kernels of its own and may truly cost more than two.
   for (std::size_t i = start_.size(); i-- > 1;)
     if (start_[i - 1].rows > 1) start_[i - 1].us = std::min(start_[i - 1].us, start_[i].us);
-  position_us_ = 0;
-  for (const PassCost& pass : passes) {
-    if (pass.context <= least) continue;
-    const double added = pass.us.median - Curve(pass.rows, 0);
-    position_us_ = std::max(position_us_, added / pass.rows / (pass.context - least));
-  }
+  context_.Start(Curve(1));
+  for (const PassCost& pass : passes)
+    if (pass.context > least)
+      context_.Measured({.rows = pass.rows, .context = pass.context - least},
+                        std::max(0.0, pass.us.median - Curve(pass.rows)),
+                        kLeastNoise * pass.us.median);
 }
 
 void RoundCosts::StartExperts(const ExpertShape& shape, double us_per_expert,
@@ -59,6 +58,7 @@ void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double 
   DrafterCosts& d = drafters_[static_cast<std::size_t>(drafter)];
   d.first = std::max(1.0, first);
   d.row_us = std::max(0.0, row_us);
+  d.context.Start(std::max(0.0, one_us));
   d.draft_us[1] = std::max(0.0, one_us);
   if (d.draft_us.size() > 2) d.draft_us.back() = std::max(0.0, all_us);
 }
@@ -71,58 +71,56 @@ double RoundCosts::Moved(double known, double seen) noexcept {
   return (1 - kDraftShare) * known + kDraftShare * std::min(seen, known * 2);
 }
 
-int RoundCosts::BandOf(int context) noexcept {
-  const auto parts = static_cast<unsigned>(std::max(0, context)) / 512;
-  return std::min(kBands - 1, static_cast<int>(std::bit_width(parts)));
-}
-
-void RoundCosts::RecordPass(int rows, int context, double us,
+void RoundCosts::RecordPass(const ContextPass& pass, double us,
                             std::int64_t distinct_experts) noexcept {
-  auto& band = bands_[static_cast<std::size_t>(BandOf(context))];
-  if (rows < 1 || rows >= static_cast<int>(band.size()) || us <= 0) return;
+  const int rows = pass.rows;
+  if (rows < 1 || rows >= static_cast<int>(readings_.size()) || us <= 0) return;
   us = std::max(us / 2, us - level_ * experts_.BeyondUs(rows, distinct_experts));
   experts_.Record(rows, distinct_experts);
-  const Reading& known = band[static_cast<std::size_t>(rows)];
-  const double expected = Estimate(band, rows, context);
+  const Reading& known = ReadingOf(rows);
+  const double of_rows = Estimate(rows), expected = of_rows + context_.Us(pass);
   ++passes_;
   run_ = rows == last_rows_ ? run_ + 1 : 0;
   last_rows_ = rows;
-  if (expected == 0) return Believe(band, rows, {us / level_, 1});
-  const double off = Off(us, expected);
-  const bool faster = FasterSince(band, rows, off);
+  if (of_rows == 0) {
+    if (start_.empty()) context_.Start(us / level_);
+    return Believe(rows, {us / level_, 1});
+  }
+  const double off = Off(us, expected, context_.DoubtUs(pass));
+  const bool faster = FasterSince(rows, off);
   const bool guessed = known.n == 0 && start_.empty();
-  if (!faster && !guessed && doubt_.band == nullptr && !ReadLately(known) &&
+  if (!faster && !guessed && doubt_.rows == 0 && !ReadLately(known) &&
       off < -kFarOff - 2 * jitter_) {
-    doubt_ = {&band, rows, expected * (1 + off), off};
+    doubt_ = {rows, of_rows * (1 + off), off};
     return;
   }
-  if (known.n > 1) MoveLevel(off);
+  const double noise_us = (kLeastNoise + jitter_) * expected,
+               rest_off = off - context_.Learn(pass, off * expected, noise_us) / expected;
+  if (known.n > 1) MoveLevel(rest_off);
   const double rest = jitter_ / kCalmJitter,
                fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
                weight = std::max(kRowsShare, fresh) / (1 + rest * rest) / (1 + run_ / kLongRun),
-               before = known.n > 0 ? known.us : expected;
-  Believe(band, rows, {before + weight * (expected * (1 + off) - before), known.n + 1});
+               before = known.n > 0 ? known.us : of_rows;
+  Believe(rows, {before + weight * (of_rows * (1 + rest_off) - before), known.n + 1});
 }
 
-void RoundCosts::Believe(Band& band, int rows, Reading reading) noexcept {
+void RoundCosts::Believe(int rows, Reading reading) noexcept {
   reading.pass = passes_;
-  band[static_cast<std::size_t>(rows)] = reading;
+  ReadingOf(rows) = reading;
   seen_rows_ = std::max(seen_rows_, rows);
-  Raise(band);
+  Raise();
 }
 
 // Ends a doubt with the first pass of other rows, which is `off` from what was expected: true if that
 // was quick, too, because then the machine has become faster. Otherwise the doubtful reading is right.
-bool RoundCosts::FasterSince(const Band& band, int rows, double off) noexcept {
-  if (doubt_.band == nullptr || (doubt_.band == &band && doubt_.rows == rows)) return false;
+bool RoundCosts::FasterSince(int rows, double off) noexcept {
+  if (doubt_.rows == 0 || doubt_.rows == rows) return false;
   const Doubt doubt = std::exchange(doubt_, {});
   const bool faster = off < doubt.off / 2;
-  if (faster) {
+  if (faster)
     MoveLevel(doubt.off);
-  } else {
-    const Reading& known = (*doubt.band)[static_cast<std::size_t>(doubt.rows)];
-    Believe(*doubt.band, doubt.rows, {doubt.us, known.n + 1});
-  }
+  else
+    Believe(doubt.rows, {doubt.us, ReadingOf(doubt.rows).n + 1});
   return faster;
 }
 
@@ -131,9 +129,9 @@ bool RoundCosts::ReadLately(const Reading& reading) const noexcept {
 }
 
 // A reading counts as at most twice and at least half of what is expected, because a pass that lost
-// its core for a while says nothing about passes.
-double RoundCosts::Off(double us, double expected) const noexcept {
-  return std::clamp(us / (expected * level_), 0.5, 2.0) - 1;
+// its core for a while says nothing about passes. What the context may cost is in doubt beyond that.
+double RoundCosts::Off(double us, double expected, double doubt) const noexcept {
+  return std::clamp(us / level_, expected / 2, 2 * (expected + doubt)) / expected - 1;
 }
 
 // Consecutive readings that lie far off on the same side are unlikely to be chance.
@@ -147,8 +145,8 @@ void RoundCosts::MoveLevel(double off) noexcept {
 
 // What was read of these rows, together with what their nearest neighbours were read to take over the
 // curve: as many more readings as the neighbours have, at most kNeighbours.
-double RoundCosts::WithNeighbours(const Band& band, int rows) const noexcept {
-  const auto at = [&band](int r) -> const Reading& { return band[static_cast<std::size_t>(r)]; };
+double RoundCosts::WithNeighbours(int rows) const noexcept {
+  const auto at = [this](int r) -> const Reading& { return ReadingOf(r); };
   const Reading& own = at(rows);
   int below = rows - 1, above = rows + 1;
   while (below > 0 && at(below).n == 0) --below;
@@ -156,18 +154,17 @@ double RoundCosts::WithNeighbours(const Band& band, int rows) const noexcept {
   if (start_.empty() || below < 1 || above > seen_rows_) return own.us;
   const int more = std::min({at(below).n - own.n, at(above).n - own.n, kNeighbours});
   if (more <= 0) return own.us;
-  const double left = at(below).us / Curve(below, 0), right = at(above).us / Curve(above, 0),
+  const double left = at(below).us / Curve(below), right = at(above).us / Curve(above),
                share = static_cast<double>(rows - below) / (above - below);
-  return (own.n * own.us + more * Curve(rows, 0) * (left + (right - left) * share)) /
-         (own.n + more);
+  return (own.n * own.us + more * Curve(rows) * (left + (right - left) * share)) / (own.n + more);
 }
 
-void RoundCosts::Raise(Band& band) noexcept {
+void RoundCosts::Raise() noexcept {
   pools_.clear();
   for (int rows = 1; rows <= seen_rows_; ++rows) {
-    const Reading& reading = band[static_cast<std::size_t>(rows)];
+    const Reading& reading = ReadingOf(rows);
     if (reading.n == 0) continue;
-    Pool pool{WithNeighbours(band, rows), static_cast<double>(reading.n), rows};
+    Pool pool{WithNeighbours(rows), static_cast<double>(reading.n), rows};
     for (; !pools_.empty() && pools_.back().us > pool.us; pools_.pop_back()) {
       const Pool& other = pools_.back();
       const double weight = pool.weight + other.weight;
@@ -179,7 +176,7 @@ void RoundCosts::Raise(Band& band) noexcept {
   int rows = 1;
   for (const Pool& pool : pools_)
     for (; rows <= pool.last; ++rows) {
-      Reading& reading = band[static_cast<std::size_t>(rows)];
+      Reading& reading = ReadingOf(rows);
       reading.monotone = reading.n == 0 ? 0 : pool.us;
     }
 }
@@ -189,30 +186,50 @@ int RoundCosts::Together(int drafts, int longest) noexcept {
   return std::max(1, (drafts + longest / 2) / longest);
 }
 
-void RoundCosts::RecordDrafts(int drafter, int drafts, int longest, double us) noexcept {
+void RoundCosts::RecordDrafts(int drafter, int drafts, int longest, double us,
+                              int context) noexcept {
   if (longest < 1 || us < 0) return;
   DrafterCosts& costs = drafters_[static_cast<std::size_t>(drafter)];
   auto& known = costs.draft_us;
-  const auto together =
-      std::min(static_cast<std::size_t>(Together(drafts, longest)), known.size() - 1);
-  const double expected = FurtherUs(drafter, static_cast<int>(together)),
-               seen = us / level_ / costs.Drafts(longest);
-  known[together] = costs.n_read < kFewReadings && seen < expected ? seen : Moved(expected, seen);
+  const int together = std::min(Together(drafts, longest), static_cast<int>(known.size()) - 1);
+  const ContextPass pass = {together, together, context};
+  const double further = FurtherUs(drafter, together), expected = further + costs.context.Us(pass);
+  double seen = us / level_ / costs.Drafts(longest);
+  if (further > 0) {
+    const double more = std::min(seen, 2 * (expected + costs.context.DoubtUs(pass))) - expected,
+                 rest = more - costs.context.Learn(pass, more, kCalmJitter * expected);
+    seen = further * (1 + rest / expected);
+  } else {
+    costs.context.Start(seen);
+  }
+  double& reading = known[static_cast<std::size_t>(together)];
+  reading = costs.n_read < kFewReadings && seen < further ? seen : Moved(further, seen);
   costs.n_read = std::min(costs.n_read + 1, kFewReadings);
 }
 
-double RoundCosts::DraftsUs(int drafter, int drafts, int longest) const noexcept {
+double RoundCosts::DraftsUs(int drafter, int drafts, int longest, int context) const noexcept {
   if (longest < 1) return 0;
-  return level_ * At(drafter).Drafts(longest) * FurtherUs(drafter, Together(drafts, longest));
+  return level_ * At(drafter).Drafts(longest) *
+         FurtherUs(drafter, Together(drafts, longest), context);
 }
 
-double RoundCosts::LeastDraftsUs(int drafter, int drafts, int longest) const noexcept {
-  const double share = At(drafter).n_read < kFewReadings ? kHopedDraft : 1;
-  return share * DraftsUs(drafter, drafts, longest);
+double RoundCosts::LeastDraftsUs(int drafter, int drafts, int longest, int context) const noexcept {
+  if (longest < 1) return 0;
+  const DrafterCosts& costs = At(drafter);
+  const int together = Together(drafts, longest);
+  const double share = costs.n_read < kFewReadings ? kHopedDraft : 1,
+               us = FurtherUs(drafter, together, context),
+               doubt = costs.context.DoubtUs({together, together, context});
+  return level_ * costs.Drafts(longest) * share * std::max(us / 2, us - doubt);
 }
 
-double RoundCosts::DraftUs(int drafter, int sequences, int before) const noexcept {
-  return level_ * At(drafter).ShareOf(before) * FurtherUs(drafter, sequences);
+double RoundCosts::DraftUs(int drafter, int sequences, int before, int context) const noexcept {
+  return level_ * At(drafter).ShareOf(before) * FurtherUs(drafter, sequences, context);
+}
+
+double RoundCosts::FurtherUs(int drafter, int sequences, int context) const noexcept {
+  if (sequences < 1) return 0;
+  return FurtherUs(drafter, sequences) + At(drafter).context.Us({sequences, sequences, context});
 }
 
 // Interpolates linearly between two readings. Beyond the last one another sequence costs at most
@@ -243,9 +260,8 @@ void RoundCosts::RecordRest(double us) noexcept {
 std::vector<int> RoundCosts::KnownRows() const {
   std::vector<int> known;
   for (const Point& point : start_) known.push_back(point.rows);
-  for (const Band& band : bands_)
-    for (int rows = 1; rows <= seen_rows_; ++rows)
-      if (band[static_cast<std::size_t>(rows)].n > 0) known.push_back(rows);
+  for (int rows = 1; rows <= seen_rows_; ++rows)
+    if (ReadingOf(rows).n > 0) known.push_back(rows);
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
   return known;
@@ -253,8 +269,7 @@ std::vector<int> RoundCosts::KnownRows() const {
 
 LearnedCosts RoundCosts::Learned() const {
   LearnedCosts learned;
-  for (const int rows : KnownRows())
-    learned.passes.push_back({rows, level_ * Estimate(bands_.front(), rows, 0)});
+  for (const int rows : KnownRows()) learned.passes.push_back({rows, level_ * Estimate(rows)});
   for (const DrafterCosts& d : drafters_)
     learned.drafts.push_back({.one_us = level_ * d.draft_us[1],
                               .all_us = d.draft_us.size() > 2 ? level_ * d.draft_us.back() : 0,
@@ -270,25 +285,24 @@ int RoundCosts::TrustedRows() const noexcept {
 // The curve that was measured at the start, and 0 where nothing was. Beyond its last point a row is
 // assumed to cost somewhat more than the last rows, and a quarter of a pass if there is only one
 // point.
-double RoundCosts::Curve(int rows, int context) const noexcept {
+double RoundCosts::Curve(int rows) const noexcept {
   if (start_.empty()) return 0;
-  const double far = position_us_ * rows * context;
   const auto right = std::lower_bound(start_.begin(), start_.end(), rows,
                                       [](const Point& p, int r) { return p.rows < r; });
-  if (right == start_.begin()) return right->us * (0.9 + 0.1 * rows / right->rows) + far;
+  if (right == start_.begin()) return right->us * (0.9 + 0.1 * rows / right->rows);
   const Point& left = *(right - 1);
   if (right != start_.end())
-    return left.us + (right->us - left.us) * (rows - left.rows) / (right->rows - left.rows) + far;
-  if (start_.size() == 1) return left.us * (1 + kUnknownRow * (rows - left.rows)) + far;
+    return left.us + (right->us - left.us) * (rows - left.rows) / (right->rows - left.rows);
+  if (start_.size() == 1) return left.us * (1 + kUnknownRow * (rows - left.rows));
   const Point& before = *(right - 2);
   const double slope = kDearerRows * (left.us - before.us) / (left.rows - before.rows);
-  return left.us + (rows - left.rows) * (slope + kLeastRow * before.us) + far;
+  return left.us + (rows - left.rows) * (slope + kLeastRow * before.us);
 }
 
 // The estimate relative to the level.
-double RoundCosts::Estimate(const Band& band, int rows, int context) const noexcept {
-  const auto at = [&band](int r) { return band[static_cast<std::size_t>(r)].monotone; };
-  const int last = std::min(static_cast<int>(band.size()) - 1, seen_rows_);
+double RoundCosts::Estimate(int rows) const noexcept {
+  const auto at = [this](int r) { return ReadingOf(r).monotone; };
+  const int last = std::min(static_cast<int>(readings_.size()) - 1, seen_rows_);
   if (rows <= last && at(rows) > 0) return at(rows);
   int below = std::min(rows, last), above = std::min(rows + 1, last);
   while (below > 0 && at(below) == 0) --below;
@@ -297,7 +311,7 @@ double RoundCosts::Estimate(const Band& band, int rows, int context) const noexc
   // Readings are taken relative to the curve. Where none was measured, they are relative to one
   // that rises by kUnknownRow for each row.
   const bool curved = !start_.empty();
-  const auto curve = [&](int r) { return curved ? Curve(r, context) : 1 + kUnknownRow * (r - 1); };
+  const auto curve = [&](int r) { return curved ? Curve(r) : 1 + kUnknownRow * (r - 1); };
   if (!left && !right) return curved ? curve(rows) : 0;
   const double from = left ? at(below) / curve(below) : 0,
                to = right ? at(above) / curve(above) : 0;
@@ -307,26 +321,22 @@ double RoundCosts::Estimate(const Band& band, int rows, int context) const noexc
   return std::clamp(curve(rows) * (from + (to - from) * share), at(below), at(above));
 }
 
-double RoundCosts::PassUs(int rows, int context) const noexcept {
-  int nearest = BandOf(context);
-  if (start_.empty())  // without a curve the nearest band with readings is used
-    while (nearest > 0 && Estimate(bands_[static_cast<std::size_t>(nearest)], 1, context) == 0)
-      --nearest;
-  const auto& band = bands_[static_cast<std::size_t>(nearest)];
-  const double independent = Estimate(band, rows, context);
-  const double beyond = experts_.ExpectedBeyondUs(rows);
-  if (beyond == 0) return independent * level_;
-  // More rows never cost less than one.
-  return level_ * std::max(independent + beyond, std::min(independent, Estimate(band, 1, context)));
+double RoundCosts::PassUs(const ContextPass& pass) const noexcept {
+  const double independent = Estimate(pass.rows), beyond = experts_.ExpectedBeyondUs(pass.rows),
+               // More rows never cost less than one.
+      of_rows = beyond == 0 ? independent
+                            : std::max(independent + beyond, std::min(independent, Estimate(1)));
+  return level_ * (of_rows + context_.Us(pass));
 }
 
 double RoundCosts::LeastPassUs(int rows, int context) const noexcept {
-  const double us = PassUs(rows, context);
-  const auto& band = bands_[static_cast<std::size_t>(BandOf(context))];
-  for (int read = std::min({rows, seen_rows_, static_cast<int>(band.size()) - 1}); read > 0; --read)
-    if (ReadLately(band[static_cast<std::size_t>(read)]))
-      return std::min(us, PassUs(read, context) * (1 + kLeastRow * (rows - read)));
-  return us;
+  const ContextPass pass = {.rows = rows, .context = context};
+  const double us = PassUs(pass), least = std::max(us / 2, us - level_ * context_.DoubtUs(pass));
+  for (int read = std::min({rows, seen_rows_, static_cast<int>(readings_.size()) - 1}); read > 0;
+       --read)
+    if (ReadLately(ReadingOf(read)))
+      return std::min(least, PassUs(read, context) * (1 + kLeastRow * (rows - read)));
+  return least;
 }
 
 }  // namespace foretoken::draft_length

@@ -3,8 +3,9 @@
 // passes by rows and context, drafts by drafter, and the engine's own work. It starts with
 // measurements and is updated while the engine runs.
 //
-// There is one for each engine. Readings are stored by rows and band of context, relative to the
-// machine's current speed, so a slow minute does not make a pass look expensive later. More rows
+// There is one for each engine. Readings are stored by rows, without what their contexts cost
+// (context_costs.h), relative to the machine's current speed, so a slow minute does not make a pass look
+// expensive later. More rows
 // never cost less: where readings say otherwise, they are averaged, weighted by how often each was
 // made (isotonic regression, by pooling neighbours that disagree). Few readings of a row count weigh
 // little beside many of its neighbours, so one bad reading does not rule a length out. In a long run of
@@ -22,6 +23,7 @@
 #include <span>
 #include <vector>
 
+#include "draft_length/context_costs.h"
 #include "draft_length/expert_costs.h"
 #include "foretoken/tools/measure.h"
 
@@ -46,7 +48,7 @@ class RoundCosts {
   RoundCosts(int max_rows, int n_drafters, int max_sequences = 1);
 
   // Measured costs (medians), before the first reading. The smallest context gives the curve;
-  // others give the cost of a row and position of context.
+  // others give the price of a position of context.
   void Start(std::span<const PassCost> passes) noexcept;
   // The target is a mixture of experts. The passes of Start must be those of independent rows;
   // `passes` tell how many experts they read in fact.
@@ -60,11 +62,14 @@ class RoundCosts {
   void StartDrafter(int drafter, double one_us, double all_us, double row_us,
                     double first = 1) noexcept;
 
-  // A pass of the target that only decoded, with an average of `context` positions before a row,
-  // whose rows used so many experts (0: not known); proposals with `drafts` tokens in all, the longest
-  // of `longest`; rows that a drafter had to read before them; the rest of the round.
-  void RecordPass(int rows, int context, double us, std::int64_t distinct_experts = 0) noexcept;
-  void RecordDrafts(int drafter, int drafts, int longest, double us) noexcept;
+  // A pass of the target that only decoded, with an average of `context` positions before a row of its
+  // sequences, whose rows used so many experts (0: not known); proposals with `drafts` tokens in all, the
+  // longest of `longest`, with an average of `context` positions before them; rows that a drafter had to read before them; the rest of the round.
+  void RecordPass(const ContextPass& pass, double us, std::int64_t distinct_experts = 0) noexcept;
+  void RecordPass(int rows, int context, double us) noexcept {
+    RecordPass({.rows = rows, .context = context}, us);
+  }
+  void RecordDrafts(int drafter, int drafts, int longest, double us, int context = 0) noexcept;
   void RecordCatchUp(int drafter, int rows, double us) noexcept;
   void RecordRest(double us) noexcept;
 
@@ -73,18 +78,23 @@ class RoundCosts {
   std::int64_t n_read() const noexcept { return passes_; }
 
   bool known() const noexcept { return seen_rows_ > 0 || !start_.empty(); }
-  double PassUs(int rows, int context) const noexcept;  // > 0 once known
+  double PassUs(const ContextPass& pass) const noexcept;  // > 0 once known
+  double PassUs(int rows, int context) const noexcept {
+    return PassUs({.rows = rows, .context = context});
+  }
   // What the pass may cost at the least, if what was read of it long ago, or only at the start, was
   // read in a bad moment: little more than the widest pass of at most so many rows that was read
-  // lately. At most PassUs; equal to it where no pass was read.
+  // lately, and less than what is expected by how far the context's price is in doubt. At most PassUs;
+  // equal to it where no pass was read and there is no context.
   double LeastPassUs(int rows, int context) const noexcept;
   // One more draft for each of `sequences`, which share the drafter's passes; 0 for none. before: the
   // drafts that each has already.
-  double DraftUs(int drafter, int sequences, int before = 0) const noexcept;
+  double DraftUs(int drafter, int sequences, int before = 0, int context = 0) const noexcept;
   // Proposals as in RecordDrafts.
-  double DraftsUs(int drafter, int drafts, int longest) const noexcept;
-  // What they cost at least: a part of DraftsUs where drafts were only measured at the start.
-  double LeastDraftsUs(int drafter, int drafts, int longest) const noexcept;
+  double DraftsUs(int drafter, int drafts, int longest, int context = 0) const noexcept;
+  // What they cost at least: a part of DraftsUs where drafts were only measured at the start, and less by
+  // how far the context's price is in doubt.
+  double LeastDraftsUs(int drafter, int drafts, int longest, int context = 0) const noexcept;
   double CatchUpUs(int drafter, int rows) const noexcept {
     return level_ * rows * At(drafter).row_us;
   }
@@ -97,7 +107,6 @@ class RoundCosts {
   int TrustedRows() const noexcept;
 
  private:
-  static constexpr int kBands = 12;  // below 512 positions, 1024, 2048, ...
   struct Point {
     int rows;
     double us;
@@ -105,6 +114,7 @@ class RoundCosts {
   struct DrafterCosts {            // relative to the machine's speed
     std::vector<double> draft_us;  // [max_sequences + 1], by sequences; 0: no reading
     double row_us = 0, first = 1;
+    ContextCosts context;  // of a further draft
     int n_read = 0;        // proposals, while the engine ran
     bool at_once = false;  // all drafts of a proposal are the first one
 
@@ -114,39 +124,39 @@ class RoundCosts {
   };
   static double Moved(double known, double seen) noexcept;
   static int Together(int drafts, int longest) noexcept;
-  static int BandOf(int context) noexcept;
   const DrafterCosts& At(int drafter) const { return drafters_[static_cast<std::size_t>(drafter)]; }
   double FurtherUs(int drafter, int sequences) const noexcept;
-  double Curve(int rows, int context) const noexcept;
+  double FurtherUs(int drafter, int sequences, int context) const noexcept;
+  double Curve(int rows) const noexcept;
   struct Reading {
     double us = 0;  // relative to the machine's speed; 0: no reading
     int n = 0;
     double monotone = 0;    // us with what the neighbours say, made monotone in the rows
     std::int64_t pass = 0;  // the last one that was read
   };
-  using Band = std::vector<Reading>;  // [max_rows + 1], by rows
   struct Pool {
     double us, weight;
     int last;  // rows
   };
   // A reading far below what passes of so many rows were believed to take.
   struct Doubt {
-    Band* band = nullptr;  // null: there is none
-    int rows = 0;
+    int rows = 0;  // 0: there is none
     double us = 0, off = 0;
   };
-  bool FasterSince(const Band& band, int rows, double off) noexcept;
-  void Believe(Band& band, int rows, Reading reading) noexcept;
-  double Off(double us, double expected) const noexcept;
+  Reading& ReadingOf(int rows) { return readings_[static_cast<std::size_t>(rows)]; }
+  const Reading& ReadingOf(int rows) const { return readings_[static_cast<std::size_t>(rows)]; }
+  bool FasterSince(int rows, double off) noexcept;
+  void Believe(int rows, Reading reading) noexcept;
+  double Off(double us, double expected, double doubt) const noexcept;
   bool ReadLately(const Reading& reading) const noexcept;
   void MoveLevel(double off) noexcept;
-  double WithNeighbours(const Band& band, int rows) const noexcept;
-  void Raise(Band& band) noexcept;
-  double Estimate(const Band& band, int rows, int context) const noexcept;
+  double WithNeighbours(int rows) const noexcept;
+  void Raise() noexcept;
+  double Estimate(int rows) const noexcept;
 
-  std::vector<Point> start_;  // ascending rows, without context
-  double position_us_ = 0;    // cost of a row for each position of context
-  std::vector<Band> bands_;   // [kBands]
+  std::vector<Point> start_;       // ascending rows, without context
+  ContextCosts context_;           // relative to the machine's speed
+  std::vector<Reading> readings_;  // [max_rows + 1], by rows: without context
   std::vector<Pool> pools_;
   double level_ = 1;         // the machine's current speed
   double jitter_ = 0;        // recent mean error of the estimates

@@ -175,14 +175,75 @@ TEST(RoundCosts, OneSlowPassOfRowsThatWereNeverReadChangesLittle) {
   EXPECT_LT(costs.PassUs(4, 0), 250);
 }
 
+// A cache is read once for all rows of a sequence, and multiplied with each.
+double Far(int rows, int context, int sequences = 1) {
+  return 100 + 10 * (rows - 1) + context * (0.02 * sequences + 0.005 * rows);
+}
+
 TEST(RoundCosts, AddsWhatContextCosts) {
   RoundCosts costs(16, 1);
-  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140), Cost(5, 1000, 140 + 5 * 20)});
-  EXPECT_NEAR(costs.PassUs(1, 2000), 100 + 40, 1e-9);
-  EXPECT_NEAR(costs.PassUs(5, 2000), 140 + 200, 1e-9);
-  for (int i = 0; i < 100; ++i) costs.RecordPass(1, 5000, 300);
-  EXPECT_NEAR(costs.PassUs(1, 5000), 300, 1);
-  EXPECT_NEAR(costs.PassUs(1, 0), 100, 60);  // another band follows only the common drift
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140), Cost(5, 1000, Far(5, 1000))});
+  EXPECT_NEAR(costs.PassUs(5, 2000), Far(5, 2000), 5);
+  EXPECT_GT(costs.PassUs(1, 2000), 105);  // which part is the rows' was not measured
+  EXPECT_LT(costs.PassUs(1, 2000), 180);
+  for (int i = 0; i < 100; ++i) costs.RecordPass(1, 5000, Far(1, 5000));
+  EXPECT_NEAR(costs.PassUs(1, 5000), Far(1, 5000), 2);
+  EXPECT_NEAR(costs.PassUs(5, 5000), Far(5, 5000), 10);
+  EXPECT_NEAR(costs.PassUs(1, 0), 100, 5);
+  EXPECT_NEAR(costs.PassUs(5, 0), 140, 7);
+}
+
+// No pass behind a context was measured. Readings of two lengths tell both of its prices, the machine is as
+// fast as before, and other lengths and short texts follow.
+TEST(RoundCosts, LearnsWhatContextCostsFromReadings) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
+  for (int i = 0; i < 4; ++i) costs.RecordPass(3, 16'000, Far(3, 16'000));
+  EXPECT_NEAR(costs.PassUs(3, 16'000), Far(3, 16'000), 10);
+  EXPECT_NEAR(costs.PassUs(3, 8'000), Far(3, 8'000), 10);
+  EXPECT_NEAR(costs.PassUs(3, 0), 120, 2);
+  EXPECT_LT(costs.LeastPassUs(1, 16'000),
+            Far(1, 16'000));  // one row may cost less than is expected
+  for (int i = 0; i < 4; ++i) costs.RecordPass(1, 16'000, Far(1, 16'000));
+  EXPECT_NEAR(costs.PassUs(1, 16'000), Far(1, 16'000), 10);
+  EXPECT_NEAR(costs.PassUs(5, 16'000), Far(5, 16'000), 30);
+  EXPECT_NEAR(costs.PassUs(5, 0), 140, 3);
+  EXPECT_GT(costs.LeastPassUs(1, 16'000), Far(1, 16'000) - 25);  // and hardly any doubt is left
+}
+
+TEST(RoundCosts, SequencesReadOneContextEach) {
+  RoundCosts costs(64, 1, 8);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(9, 0, 180)});
+  for (int i = 0; i < 20; ++i) {
+    costs.RecordPass({.rows = 8, .sequences = 8, .context = 4'000}, Far(8, 4'000, 8));
+    costs.RecordPass({.rows = 8, .sequences = 1, .context = 4'000}, Far(8, 4'000, 1));
+  }
+  EXPECT_NEAR(costs.PassUs({8, 8, 4'000}), Far(8, 4'000, 8), 40);
+  EXPECT_NEAR(costs.PassUs({8, 1, 4'000}), Far(8, 4'000, 1), 15);
+}
+
+// A pass behind a long context is slower for its context, and one behind a short context, whose price is
+// known, because the machine has become slower.
+TEST(RoundCosts, ASlowMinuteIsNoContext) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
+  for (int i = 0; i < 50; ++i) costs.RecordPass(1, 16'000, Far(1, 16'000));
+  for (int i = 0; i < 30; ++i) costs.RecordPass(1, 200, 2 * Far(1, 200));
+  EXPECT_NEAR(costs.PassUs(1, 16'000), 2 * Far(1, 16'000), 60);
+  EXPECT_NEAR(costs.PassUs(5, 200), 2 * Far(5, 200), 15);
+}
+
+// A copy of the target reads its cache.
+TEST(RoundCosts, DraftsCostWhatTheirContextCosts) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(5, 0, 140)});
+  costs.StartDrafter(0, 30, 0, 0);
+  EXPECT_DOUBLE_EQ(costs.DraftsUs(0, 2, 2, 16'000), 60);
+  EXPECT_LE(costs.LeastDraftsUs(0, 2, 2, 16'000), 30);
+  for (int i = 0; i < 4; ++i) costs.RecordDrafts(0, 2, 2, 2 * (30 + 0.005 * 16'000), 16'000);
+  EXPECT_NEAR(costs.DraftsUs(0, 1, 1, 16'000), 110, 8);
+  EXPECT_NEAR(costs.DraftsUs(0, 1, 1, 8'000), 70, 8);
+  EXPECT_NEAR(costs.DraftsUs(0, 1, 1), 30, 3);
 }
 
 TEST(RoundCosts, NeverFallsWithRows) {

@@ -4,7 +4,8 @@
 // bench/draft_length/sensitivity plays the cost model on 170 simulated machines and texts, 8,000
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
-// scenarios and in the worst one.
+// scenarios and in the worst one. The three of a position's price were played on 234 scenarios, long
+// contexts among them.
 #pragma once
 
 // The benchmark compiles the room with `inline`, so that it can change the constants.
@@ -92,6 +93,13 @@ FORETOKEN_TUNED double kLongRun = 8;       // 1/2:  0.02,  -0.6   x2:  0.01,  -0
 FORETOKEN_TUNED double kCalmJitter = 0.1;  // 1/2: -0.03,  -2.0   x2:  0.02,  -0.4
 FORETOKEN_TUNED double kFarOff = 0.25;     // 1/2:  0.07,  -1.3   x2: -0.31, -30.4
 FORETOKEN_TUNED double kDraftShare = 0.1;  // 1/2: -0.01,  -0.4   x2:  0.00,  -0.4
+
+// The price of a position that is not known: the positions that may cost a row as much as all weights do;
+// the share of its doubt that comes back with each reading; and the part of a pass that is chance at the
+// least.
+FORETOKEN_TUNED double kRowsPositions = 16384;  // 1/2: -0.02,  -1.3   x2:  0.00,  -1.1
+FORETOKEN_TUNED double kPriceDrift = 1e-5;      // 1/2:  0.00,  -1.1   x2:  0.01,  -1.0
+FORETOKEN_TUNED double kLeastNoise = 0.03;      // 1/2: -0.01,  -1.2   x2:  0.00,  -1.0
 
 // The cost of rows beyond the measured ones: a row costs this much more than the last ones did, and
 // this share of a pass on top, which is the least that any row costs; where one point was measured,

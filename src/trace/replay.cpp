@@ -219,8 +219,10 @@ class Player {
     const TracedCosts::Cost cost = costs_.Of(pass);
     for (Running& r : running_) Commit(r, pass.context, cost.us());
     result_.tally.us += cost.us();
-    learnt_.RecordPass(pass.rows, pass.context, cost.verify_us);
-    if (pass.asking > 0 && !instant_) learnt_.RecordDrafts(0, drafts, pass.drafts, cost.draft_us);
+    learnt_.RecordPass({pass.rows, static_cast<int>(running_.size()), pass.context},
+                       cost.verify_us);
+    if (pass.asking > 0 && !instant_)
+      learnt_.RecordDrafts(0, drafts, pass.drafts, cost.draft_us, pass.context);
     learnt_.RecordRest(cost.rest_us);
   }
 

@@ -138,15 +138,14 @@ void Accounting::TellController(const PassRecord& record, std::size_t i, double 
 Accounting::PassShape Accounting::ShapeOf(const PassRecord& record) const noexcept {
   PassShape shape;
   std::int64_t all = 0;
-  int n_decoding = 0;
   for (std::size_t i = 0; i < record.plan.size(); ++i) {
     const PlannedSequence& planned = record.plan.entries[i];
     if (planned.prefill)
       shape.prompt_rows += planned.n_feed + record.drafts.entries[i].length();
     else
-      all += cache_.length(planned.seq), ++n_decoding;
+      all += cache_.length(planned.seq), ++shape.sequences;
   }
-  shape.context = static_cast<int>(all / std::max(1, n_decoding));
+  shape.context = static_cast<int>(all / std::max(1, shape.sequences));
   shape.rows = record.pass.n_rows() - shape.prompt_rows;
   return shape;
 }
@@ -169,14 +168,14 @@ void Accounting::LearnCosts(const PassRecord& record, const PassShape& shape,
   if (shape.prompt_rows > 0) {
     if (costs.known())
       estimates_.prompt_rows.Record(shape.prompt_rows, 1000 * times.verify_ms,
-                                    costs.PassUs(std::max(1, shape.rows), shape.context));
+                                    costs.PassUs(shape.decoding()));
     return;
   }
   const std::chrono::duration<double, std::micro> rest =
       std::chrono::steady_clock::now() - times.passed;
   CountPrediction(record, shape, times, rest.count());
-  costs.RecordPass(shape.rows, shape.context, 1000 * times.verify_ms,
-                   record.result.distinct_experts);
+  if (shape.rows > 0)
+    costs.RecordPass(shape.decoding(), 1000 * times.verify_ms, record.result.distinct_experts);
   costs.RecordRest(rest.count());
 }
 
@@ -186,8 +185,8 @@ void Accounting::CountPrediction(const PassRecord& record, const PassShape& shap
   const draft_length::RoundCosts& costs = estimates_.costs;
   if (!costs.known()) return;
   const double actual_us = 1000 * (times.draft_ms + times.verify_ms) + rest_us;
-  const double predicted_us = record.drafts.predicted_us +
-                              costs.PassUs(std::max(1, shape.rows), shape.context) + costs.RestUs();
+  const double predicted_us =
+      record.drafts.predicted_us + costs.PassUs(shape.decoding()) + costs.RestUs();
   if (actual_us > 0) counts_.cost_model.Add(predicted_us / actual_us);
 }
 

@@ -45,7 +45,11 @@ class Accounting {
   // What a pass verifies and reads.
   struct PassShape {
     int rows = 0, prompt_rows = 0;
-    int context = 0;  // before a round's row, in the mean
+    int sequences = 0, context = 0;  // that decode; positions before a round's row, in the mean
+
+    draft_length::ContextPass decoding() const {
+      return {std::max(1, rows), std::max(1, sequences), context};
+    }
   };
   PassShape ShapeOf(const PassRecord& record) const noexcept;
   void ObserveOne(const PassRecord& record, std::size_t i, const PassTimes& times) noexcept;

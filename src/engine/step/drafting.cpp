@@ -22,6 +22,11 @@ PlainReason WhyNoOffers(const PlannedSequence& planned, const Sequence& s) {
   return PlainReason::kCost;  // the controller suspends drafting
 }
 
+// The positions before its next row.
+int ContextOf(const Sequence& s) {
+  return s.sampler.position() - 1;
+}
+
 // Why a sequence with offers has no drafts.
 PlainReason WhyNotDrafted(const draft_length::Plan& choice) {
   const bool any = std::any_of(choice.offers.begin(), choice.offers.end(),
@@ -112,7 +117,7 @@ void Drafting::OfferFor(const Round& round, std::size_t i) noexcept {
         {.drafter = d, .most = planned.max_draft, .missing = entry.drafter->Missing(planned.seq)});
   }
   choices_.push_back({.seq = planned.seq,
-                      .context = s.sampler.position() - 1,
+                      .context = ContextOf(s),
                       .left = s.emitter.tokens_left(),
                       .offers = std::span(offers_).subspan(first)});
 }
@@ -211,10 +216,13 @@ void Drafting::LearnCosts(const Round& round, int d, double us) noexcept {
   }
   const draft::Drafter::Work done = drafters_[d].drafter->TakeWork();
   if (done.not_finite > 0) NoteNotFinite(d);
+  std::int64_t contexts = 0;
+  for (const draft::Ask& ask : asks_) contexts += ContextOf(round.sequences.At(ask.seq));
+  const int context = static_cast<int>(contexts / static_cast<std::int64_t>(asks_.size()));
   draft_length::RoundCosts& costs = estimates_.costs;
   round.out.predicted_us +=
-      costs.DraftsUs(d, drafts, longest) + costs.CatchUpUs(d, done.catch_up_rows);
-  costs.RecordDrafts(d, drafts, longest, us - 1000 * done.catch_up_ms);
+      costs.DraftsUs(d, drafts, longest, context) + costs.CatchUpUs(d, done.catch_up_rows);
+  costs.RecordDrafts(d, drafts, longest, us - 1000 * done.catch_up_ms, context);
   costs.RecordCatchUp(d, done.catch_up_rows, 1000 * done.catch_up_ms);
   for (const draft::Ask& ask : asks_) {
     SpeculationStats& stats = round.sequences.At(ask.seq).completion.speculation;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// draft_length/context_costs.h: what a pass costs by the positions before its rows.
+//
+//   time(rows, sequences, context) = context (bytes sequences + arithmetic rows)
+//
+// A sequence's cache is read once for all its rows, and each row is multiplied with it: two prices of a
+// position, which no file tells and which a short text does not show. They are fitted to readings by
+// recursive least squares (a Kalman filter of two states): a reading far beyond what was expected behind a
+// long context tells of these prices as long as they are in doubt, and of the machine's speed and the rows
+// after that. The doubt grows slowly, because windows make far positions cheaper than near ones.
+#pragma once
+
+namespace foretoken::draft_length {
+
+struct ContextPass {
+  int rows = 0;
+  int sequences = 1;
+  int context = 0;  // positions before a row, in the mean
+};
+
+class ContextCosts {
+ public:
+  // Forgets what it learned. row_us: of a pass of one row without context, the scale of what is not known.
+  void Start(double row_us) noexcept;
+  // What passes take beyond those without context was measured at the start.
+  void Measured(const ContextPass& pass, double beyond_us, double noise_us) noexcept;
+
+  double Us(const ContextPass& pass) const noexcept;  // >= 0
+  // How far that may be off: one standard deviation.
+  double DoubtUs(const ContextPass& pass) const noexcept;
+  // A pass took so much more than was expected, in which chance and other causes have the standard
+  // deviation noise_us. Returns which part of it the context explains.
+  double Learn(const ContextPass& pass, double more_us, double noise_us) noexcept;
+
+ private:
+  struct Prices {
+    double bytes = 0, arithmetic = 0;
+  };
+  static Prices Weights(const ContextPass& pass) noexcept;
+  double Variance(const Prices& weights) const noexcept;
+  void Doubt(double arithmetic) noexcept;
+
+  Prices prices_;
+  Prices first_;                                  // the variances at the start
+  double bytes_ = 0, both_ = 0, arithmetic_ = 0;  // the covariance of the prices
+};
+
+}  // namespace foretoken::draft_length
