@@ -87,6 +87,7 @@ std::vector<Constant> Constants() {
           {"kIdleFading", Fading{&kIdleFading}},
           {"kPseudoOwn", &kPseudoOwn},
           {"kPseudoShared", &kPseudoShared},
+          {"kKeptVerdicts", &kKeptVerdicts},
           {"kFirstReviewAlone", &kFirstReviewAlone},
           {"kFirstReviewTogether", &kFirstReviewTogether},
           {"kComparison", &kComparison},

@@ -10,6 +10,7 @@ namespace foretoken::bench {
 namespace {
 
 using draft_length::CostModel;
+using draft_length::LearnedVerdicts;
 using draft_length::Offer;
 using draft_length::Plan;
 using draft_length::RoundCosts;
@@ -38,6 +39,8 @@ class World {
   void Play(int rounds) {
     for (int round = 0; round < rounds; ++round) late_ = round >= rounds / 2, Round(round);
   }
+  std::vector<LearnedVerdicts> Learned() const { return model_.Learned(); }
+  void Start(std::span<const LearnedVerdicts> learned) { model_.Start(learned); }
   double us() const { return us_; }
   double plain_us() const { return plain_us_; }
 
@@ -213,9 +216,14 @@ double Play(const Scenario& scenario, int rounds, unsigned seed) {
 double PlayFixed(const Scenario& scenario, int k, int rounds, unsigned seed) {
   const int part = scenario.engine_rounds > 0 ? scenario.engine_rounds : rounds;
   double plain_us = 0, us = 0;
+  std::vector<LearnedVerdicts> learned;
+  Scenario engine = scenario;
   for (int done = 0; done < rounds; done += part) {
-    World world(scenario, seed + static_cast<unsigned>(done), k);
+    engine.accepted = scenario.other_texts && done / part % 2 == 0 ? 0.1 : scenario.accepted;
+    World world(engine, seed + static_cast<unsigned>(done), k);
+    if (scenario.kept) world.Start(learned);
     world.Play(std::min(part, rounds - done));
+    learned = world.Learned();
     plain_us += world.plain_us(), us += world.us();
   }
   return plain_us / us;
@@ -335,6 +343,16 @@ std::vector<Scenario> Scenarios() {
         all.push_back(
             {.name = "portfolio", .row = row, .draft = draft, .accepted = 0.6, .portfolio = true});
     }
+  for (const double accepted : {0.1, 0.5, 0.8, 0.95})
+    for (const double row : {0.2, 0.64})
+      for (const bool others : {false, true})
+        all.push_back({.name = others ? "another text" : "next text",
+                       .row = row,
+                       .draft = 0.15,
+                       .accepted = accepted,
+                       .engine_rounds = 100,
+                       .kept = true,
+                       .other_texts = others});
   for (const auto& [bytes, arithmetic] : {std::pair(0.05, 0.008), {0.028, 0.019}})
     for (const double accepted : {0.1, 0.5, 0.8, 0.9})
       for (const double draft_bytes : {0.0, 0.05})

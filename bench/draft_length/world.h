@@ -61,6 +61,8 @@ struct Scenario {
   double bytes = 0, arithmetic = 0, draft_bytes = 0;
   int request_tokens = 400;
   int engine_rounds = 0;  // a new engine, which has learned nothing, after so many; 0: one for all
+  bool kept = false;      // a new engine knows how the last one's drafts were accepted
+  bool other_texts = false;  // every second engine has a text whose drafts are accepted with 0.1
 };
 
 // Tokens per second with the cost model, relative to plain decoding on the same machine.

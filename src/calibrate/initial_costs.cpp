@@ -50,12 +50,11 @@ void StartWithTable(const CostSources& sources, draft_length::RoundCosts& fixed_
 class Learner {
  public:
   Learner(const CostSources& sources, const CostsToLearn& known)
-      : sources_(sources), known_(known), measurer_(sources.subject) {}
+      : sources_(sources), known_(known), measurer_(sources.subject), kept_(sources.kept) {}
 
   std::vector<PassCost> Measure() {
     const int drafts = std::max(sources_.subject.drafts, sources_.records ? kRecordedDrafts : 0);
     std::vector<PassCost> costs = measurer_.Passes(drafts);
-    kept_ = sources_.kept.Read().value_or(draft_length::LearnedCosts());
     slower_ = SlowerThan(kept_, costs);
     for (PassCost& cost : costs)
       for (const auto& pass : kept_.passes)
@@ -131,8 +130,8 @@ class Learner {
   const CostSources& sources_;
   const CostsToLearn& known_;
   StartMeasurer measurer_;
-  draft_length::LearnedCosts kept_;  // by an engine like this one
-  double slower_ = 0;                // now than then; 0: nothing was kept
+  const draft_length::LearnedCosts& kept_;
+  double slower_ = 0;  // now than then; 0: nothing was kept
 };
 
 }  // namespace
@@ -155,6 +154,10 @@ CostFile CostFileFor(const EngineOptions& options, const std::string& isa,
     if (model) key += fmt::format("|{}:{:016x}", model->bytes, model->hash);
     return model.has_value();
   };
+  const SpeculativeOptions& speculative = options.speculative;
+  key += fmt::format("|{}|{}|{}|{}", speculative.strategy.name(),
+                     speculative.synthetic_acceptance_rate.value_or(-1), speculative.draft_window,
+                     speculative.draft_best_blocks);
   if (!add(options.model)) return {};
   for (int d = 0; d < drafters.size(); ++d) {
     key += "|" + drafters[d].full_name;

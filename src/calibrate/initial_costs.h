@@ -28,8 +28,8 @@ struct CostSources {
   const EngineOptions& options;
   std::int64_t target_bytes = 0;  // of the target's file
   const loader::DrafterSet& drafters;
-  bool records = false;  // a trace wants the costs of passes too
-  CostFile kept = {};    // of engines like this one
+  bool records = false;                  // a trace wants the costs of passes too
+  draft_length::LearnedCosts kept = {};  // by engines like this one
 };
 
 // Whether this engine plans with measured costs, so that what it learns is worth keeping.

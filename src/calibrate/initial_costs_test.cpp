@@ -96,7 +96,7 @@ class InitialCosts : public testing::Test {
   loader::FakeDrafter* drafter_ = nullptr;  // the model's
   draft_length::RoundCosts costs_{64, 2}, fixed_costs_{64, 2};
   std::vector<std::string> notices_;
-  CostFile kept_;
+  draft_length::LearnedCosts kept_;
 };
 
 TEST_F(InitialCosts, FixedCostsFollowFromTheSizesOfTheFiles) {
@@ -226,9 +226,8 @@ TEST_F(InitialCosts, WhatWasKeptBoundsWhatIsMeasured) {
     now_us_ += rows == 3 ? 1240 : 1000 + 50 * rows;  // no neighbour contradicts it
   };
   drafter_->spends_time = [this](int drafts) { now_us_ += 900 * drafts; };
-  kept_ = CostFile((folder_ / "kept").string(), 7);
-  kept_.Write({.passes = {{1, 525}, {2, 550}, {3, 575}, {5, 625}},
-               .drafts = {{.one_us = 100, .row_us = 1}, {}}});
+  kept_ = {.passes = {{1, 525}, {2, 550}, {3, 575}, {5, 625}},
+           .drafts = {{.one_us = 100, .row_us = 1}, {}}};
   ASSERT_TRUE(Learn());
   EXPECT_DOUBLE_EQ(costs_.PassUs(1, 0), 1050);
   EXPECT_DOUBLE_EQ(costs_.PassUs(3, 0), 1.05 * 2 * 575);
@@ -241,13 +240,19 @@ TEST_F(InitialCosts, CostsAreKeptByTheModelsAndTheProcessor) {
   const auto written = [this](const std::string& isa) {
     const CostFile file = CostFileFor(options_, isa, drafters_);
     const bool known = file.Read().has_value();
-    file.Write({.passes = {{1, 100}, {2, 200}}, .drafts = {}});
+    file.Write({.costs = {.passes = {{1, 100}, {2, 200}}, .drafts = {}}, .verdicts = {}});
     return !known && file.Read().has_value();
   };
   EXPECT_TRUE(written("scalar"));
   EXPECT_FALSE(written("scalar"));  // it is there already
   EXPECT_TRUE(written("avx2"));
   options_.threads = 2;
+  EXPECT_TRUE(written("avx2"));
+  options_.speculative.draft_window = 1024;
+  EXPECT_TRUE(written("avx2"));
+  options_.speculative.synthetic_acceptance_rate = 0.8;
+  EXPECT_TRUE(written("avx2"));
+  options_.speculative.strategy = VerifyStrategy::kTypicalAcceptance;
   EXPECT_TRUE(written("avx2"));
   Write("draft.gguf", std::string(100, 'e'));
   EXPECT_TRUE(written("avx2"));

@@ -2,6 +2,7 @@
 #include "calibrate/kept_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -11,18 +12,22 @@ namespace foretoken::calibrate {
 namespace {
 
 using draft_length::LearnedCosts;
+using draft_length::LearnedVerdicts;
 
 constexpr loader::KeptList::Form kForm = {"costs.json", "foretoken_costs", "engines", 1 << 20,
                                           CostFile::kMostEngines};
 constexpr std::size_t kMostEntries = 64;  // of a list
-constexpr int kMostRows = 4096;
+constexpr std::size_t kMostVerdicts = 256;
+constexpr int kMostRows = 4096, kMostDrafters = 64;
+constexpr double kMostVerified = 1000;
 constexpr double kMostUs = 1e12, kMostFirstDraft = 64;
-constexpr double kAlike = 1.05;      // times of the same work
-constexpr double kSayTheSame = 1.1;  // costs that need not be written again
+constexpr double kAlike = 1.05;                        // times of the same work
+constexpr double kSayTheSame = 1.1;                    // costs that need not be written again
+constexpr double kFewVerdicts = 4, kSameShare = 0.05;  // nor do shares of drafts that were accepted
 
 struct KeptEngine {
   std::uint64_t key = 0;
-  LearnedCosts costs;
+  KeptFigures figures;
 };
 
 constexpr auto kPassFields = [](auto& fields, auto& pass) {
@@ -37,10 +42,20 @@ constexpr auto kDraftsFields = [](auto& fields, auto& drafts) {
   fields.Number("first", 1, kMostFirstDraft, drafts.first);
 };
 
+constexpr auto kVerdictsFields = [](auto& fields, auto& verdicts) {
+  fields.Integer("drafter", 0, kMostDrafters - 1, verdicts.drafter);
+  fields.Integer("evidence", 0, draft_length::kEvidenceClasses - 1, verdicts.evidence);
+  fields.Integer("position", 0, kMaxDraft - 1, verdicts.position);
+  fields.Number("verified", 1, kMostVerified, verdicts.verified);
+  fields.Number("accepted", 0, kMostVerified, verdicts.accepted);
+};
+
 constexpr auto kEngineFields = [](auto& fields, auto& engine) {
+  auto& [costs, verdicts] = engine.figures;
   fields.Hash("key", engine.key);
-  fields.List("passes", kMostEntries, engine.costs.passes, kPassFields, RecordForm::kRow);
-  fields.List("drafts", kMostEntries, engine.costs.drafts, kDraftsFields, RecordForm::kRow);
+  fields.List("passes", kMostEntries, costs.passes, kPassFields, RecordForm::kRow);
+  fields.List("drafts", kMostEntries, costs.drafts, kDraftsFields, RecordForm::kRow);
+  fields.List("verdicts", kMostVerdicts, verdicts, kVerdictsFields, RecordForm::kRow);
 };
 
 bool Alike(double a, double b) {
@@ -67,24 +82,48 @@ bool SayTheSame(const LearnedCosts& kept, const LearnedCosts& costs) {
                     });
 }
 
+// Whether drafts are accepted as often as it is known.
+bool SayTheSame(const std::vector<LearnedVerdicts>& kept,
+                const std::vector<LearnedVerdicts>& verdicts) {
+  const auto share = [](const LearnedVerdicts& v) { return v.accepted / v.verified; };
+  return std::all_of(verdicts.begin(), verdicts.end(), [&](const LearnedVerdicts& now) {
+    return now.verified < kFewVerdicts ||
+           std::any_of(kept.begin(), kept.end(), [&](const LearnedVerdicts& known) {
+             return known.drafter == now.drafter && known.evidence == now.evidence &&
+                    known.position == now.position && known.verified >= kFewVerdicts &&
+                    std::abs(share(known) - share(now)) <= kSameShare;
+           });
+  });
+}
+
+// As short as they need be.
+void Shorten(std::vector<LearnedVerdicts>& verdicts) {
+  if (verdicts.size() > kMostVerdicts) verdicts.resize(kMostVerdicts);
+  for (LearnedVerdicts& v : verdicts)
+    for (double* const count : {&v.verified, &v.accepted}) *count = std::round(*count * 100) / 100;
+}
+
 }  // namespace
 
-std::optional<LearnedCosts> CostFile::Read() const {
+std::optional<KeptFigures> CostFile::Read() const {
   if (!keeps()) return std::nullopt;
   for (const auto& engine : loader::KeptList(folder_, kForm).Read<KeptEngine>(kEngineFields))
-    if (engine.key == key_) return engine.costs;
+    if (engine.key == key_) return engine.figures;
   return std::nullopt;
 }
 
-void CostFile::Write(const LearnedCosts& costs) const {
-  if (!keeps() || costs.passes.empty()) return;
-  if (const auto kept = Read(); kept && SayTheSame(*kept, costs)) return;
+void CostFile::Write(const KeptFigures& figures) const {
+  if (!keeps() || figures.costs.passes.empty()) return;
+  if (const auto kept = Read(); kept && SayTheSame(kept->costs, figures.costs) &&
+                                SayTheSame(kept->verdicts, figures.verdicts))
+    return;
   const loader::KeptList file(folder_, kForm);
   auto engines = file.Read<KeptEngine>(kEngineFields);
   std::erase_if(engines, [this](const KeptEngine& engine) { return engine.key == key_; });
-  engines.insert(engines.begin(), {key_, costs});
-  auto& passes = engines.front().costs.passes;
-  passes.resize(std::min(passes.size(), kMostEntries));
+  engines.insert(engines.begin(), {key_, figures});
+  auto& [costs, verdicts] = engines.front().figures;
+  costs.passes.resize(std::min(costs.passes.size(), kMostEntries));
+  Shorten(verdicts);
   file.Write(engines, kEngineFields);
 }
 

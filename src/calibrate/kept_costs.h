@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibrate/kept_costs.h: what engines learned of their costs, kept in a file between two starts. A
-// disturbed start then knows which of its readings cannot be true.
+// calibrate/kept_costs.h: what engines learned of their costs and of how often their drafts are accepted, kept
+// in a file between two starts. A disturbed start then knows which of its readings cannot be true, and the first
+// text need not find out whether drafts pay.
 //
 // costs.json is a kept list (loader/kept_list.h), the engine that ended last first: an engine is
-//   {"key": 16 hexadecimal digits, "passes": [[rows, us], ...], "drafts": [[one_us, all_us, row_us, first], ...]}
+//   {"key": 16 hexadecimal digits, "passes": [[rows, us], ...], "drafts": [[one_us, all_us, row_us, first], ...],
+//    "verdicts": [[drafter, evidence, position, verified, accepted], ...]}
 #pragma once
 
 #include <cstddef>
@@ -13,10 +15,16 @@
 #include <utility>
 #include <vector>
 
+#include "draft_length/controller.h"
 #include "draft_length/round_costs.h"
 #include "foretoken/tools/measure.h"
 
 namespace foretoken::calibrate {
+
+struct KeptFigures {
+  draft_length::LearnedCosts costs;
+  std::vector<draft_length::LearnedVerdicts> verdicts;
+};
 
 class CostFile {
  public:
@@ -29,10 +37,10 @@ class CostFile {
 
   bool keeps() const { return !folder_.empty(); }
   // Nothing where no engine of this key has ended, and where others than this user can write the file.
-  std::optional<draft_length::LearnedCosts> Read() const;
-  // Writes nothing where these costs say the same as those in the file, whatever the machine's speed,
+  std::optional<KeptFigures> Read() const;
+  // Writes nothing where these figures say the same as those in the file, whatever the machine's speed,
   // so that most engines end without a write. A file that cannot be written stays as it is.
-  void Write(const draft_length::LearnedCosts& costs) const;
+  void Write(const KeptFigures& figures) const;
 
  private:
   std::string folder_;

@@ -23,9 +23,10 @@ class KeptCosts : public testing::Test {
   const fs::path root_ = fixtures::TemporaryFolder();
 };
 
-LearnedCosts Costs(double row_us) {
-  return {.passes = {{1, row_us}, {2, 1.25 * row_us}, {4, 1.5 * row_us}},
-          .drafts = {{.one_us = 10, .all_us = 0, .row_us = 3, .first = 2}}};
+KeptFigures Costs(double row_us) {
+  return {.costs = {.passes = {{1, row_us}, {2, 1.25 * row_us}, {4, 1.5 * row_us}},
+                    .drafts = {{.one_us = 10, .all_us = 0, .row_us = 3, .first = 2}}},
+          .verdicts = {{0, 0, 0, 40, 30}, {0, 0, 1, 25.125, 15}, {1, 3, 0, 2, 1}}};
 }
 
 std::vector<PassCost> Measured(std::vector<LearnedCosts::Pass> passes) {
@@ -39,14 +40,14 @@ TEST_F(KeptCosts, AreThoseOfTheSameKey) {
   File(2).Write(Costs(200));
   const auto one = File(1).Read(), two = File(2).Read();
   ASSERT_TRUE(one && two);
-  ASSERT_EQ(one->passes.size(), 3U);
-  EXPECT_EQ(one->passes[2].rows, 4);
-  EXPECT_DOUBLE_EQ(one->passes[2].us, 150);
-  EXPECT_DOUBLE_EQ(two->passes[2].us, 300);
-  ASSERT_EQ(one->drafts.size(), 1U);
-  EXPECT_DOUBLE_EQ(one->drafts[0].one_us, 10);
-  EXPECT_DOUBLE_EQ(one->drafts[0].row_us, 3);
-  EXPECT_DOUBLE_EQ(one->drafts[0].first, 2);
+  ASSERT_EQ(one->costs.passes.size(), 3U);
+  EXPECT_EQ(one->costs.passes[2].rows, 4);
+  EXPECT_DOUBLE_EQ(one->costs.passes[2].us, 150);
+  EXPECT_DOUBLE_EQ(two->costs.passes[2].us, 300);
+  ASSERT_EQ(one->costs.drafts.size(), 1U);
+  EXPECT_DOUBLE_EQ(one->costs.drafts[0].one_us, 10);
+  EXPECT_DOUBLE_EQ(one->costs.drafts[0].row_us, 3);
+  EXPECT_DOUBLE_EQ(one->costs.drafts[0].first, 2);
   EXPECT_FALSE(File(3).Read());
   EXPECT_FALSE(CostFile().Read());
 }
@@ -69,14 +70,35 @@ TEST_F(KeptCosts, AFolderThatOthersMayWriteToIsNotRead) {
 TEST_F(KeptCosts, AreWrittenOnlyWhereTheySaySomethingNew) {
   File(1).Write(Costs(100));
   const std::string before = Text();
-  LearnedCosts slower = Costs(220);  // a slower moment
-  slower.drafts[0].one_us *= 2.2;
+  KeptFigures slower = Costs(220);  // a slower moment
+  slower.costs.drafts[0].one_us *= 2.2;
   File(1).Write(slower);
   EXPECT_EQ(Text(), before);
-  slower.passes[1].us *= 1.2;
+  slower.costs.passes[1].us *= 1.2;
   File(1).Write(slower);
   EXPECT_NE(Text(), before);
-  EXPECT_DOUBLE_EQ(File(1).Read()->passes[1].us, 1.2 * 1.25 * 220);
+  EXPECT_DOUBLE_EQ(File(1).Read()->costs.passes[1].us, 1.2 * 1.25 * 220);
+}
+
+TEST_F(KeptCosts, TellHowOftenDraftsWereAccepted) {
+  File(1).Write(Costs(100));
+  const auto kept = File(1).Read();
+  ASSERT_TRUE(kept);
+  ASSERT_EQ(kept->verdicts.size(), 3U);
+  EXPECT_EQ(kept->verdicts[1].position, 1);
+  EXPECT_DOUBLE_EQ(kept->verdicts[1].verified, 25.13);
+  EXPECT_DOUBLE_EQ(kept->verdicts[1].accepted, 15);
+  EXPECT_EQ(kept->verdicts[2].drafter, 1);
+  EXPECT_EQ(kept->verdicts[2].evidence, 3);
+  const std::string before = Text();
+  KeptFigures figures = Costs(100);
+  figures.verdicts[0] = {0, 0, 0, 50, 39};  // 0.78 of 0.75
+  figures.verdicts[2].accepted = 0;         // of two
+  File(1).Write(figures);
+  EXPECT_EQ(Text(), before);
+  figures.verdicts[0].accepted = 20;
+  File(1).Write(figures);
+  EXPECT_NE(Text(), before);
 }
 
 TEST_F(KeptCosts, TheEnginesThatEndedFirstGo) {
@@ -113,6 +135,11 @@ TEST_F(KeptCosts, AFileThatCannotBeReadIsAsGoodAsNone) {
       replaced("[10.0,0.0,3.0,2.0]", "[10.0,0.0,3.0,0.0]"),
       replaced("[10.0,0.0,3.0,2.0]", "[10.0,0.0,3.0,1e9]"),
       replaced("[10.0,0.0,3.0,2.0]", "{}"),
+      replaced("[0,0,0,40.0,30.0]", "[-1,0,0,40.0,30.0]"),
+      replaced("[0,0,0,40.0,30.0]", "[0,4,0,40.0,30.0]"),
+      replaced("[0,0,0,40.0,30.0]", "[0,0,64,40.0,30.0]"),
+      replaced("[0,0,0,40.0,30.0]", "[0,0,0,0.0,30.0]"),
+      replaced("[0,0,0,40.0,30.0]", "[0,0,0,40.0,-1.0]"),
       replaced("\"passes\":[", "\"passes\":7,\"other\":["),
   };
   for (const std::string& text : broken) {
@@ -124,7 +151,7 @@ TEST_F(KeptCosts, AFileThatCannotBeReadIsAsGoodAsNone) {
 }
 
 TEST(SlowerThan, IsTheMedianOfTheRowsOfBoth) {
-  const LearnedCosts kept = Costs(100);  // 100, 125 and 150 us
+  const LearnedCosts kept = Costs(100).costs;  // 100, 125 and 150 us
   EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{1, 100}, {2, 125}, {4, 150}})), 1);
   EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{1, 210}, {2, 250}, {4, 3000}})), 2.1);
   EXPECT_DOUBLE_EQ(SlowerThan(kept, Measured({{2, 250}, {4, 330}})), 2);

@@ -25,6 +25,14 @@ ByText::ByText(const ControllerSettings& settings, std::unique_ptr<Controller> o
   plans_.reserve(sequences_.size());
 }
 
+void ByText::Start(std::span<const LearnedVerdicts> learned) noexcept {
+  if (others_) others_->Start(learned);
+}
+
+std::vector<LearnedVerdicts> ByText::Learned() const {
+  return others_ ? others_->Learned() : std::vector<LearnedVerdicts>();
+}
+
 void ByText::Begin(SeqId seq, const DraftLengths& lengths) {
   Own& own = At(seq);
   own = {};

@@ -24,6 +24,8 @@ class ByText final : public Controller {
   // REQUIRES: settings.fixed_costs are known before such a sequence begins, and never change.
   ByText(const ControllerSettings& settings, std::unique_ptr<Controller> others);
 
+  void Start(std::span<const LearnedVerdicts> learned) noexcept override;
+  std::vector<LearnedVerdicts> Learned() const override;
   void Begin(SeqId seq, const DraftLengths& lengths) override;
   int Most(SeqId seq, int n_decoding) const noexcept override;
   void Choose(std::span<Plan> plans) noexcept override;

@@ -63,11 +63,21 @@ struct DraftLengths {
   bool by_text = false;     // they depend on its text alone, not on time or load
 };
 
+// What verdicts on a drafter's drafts of one class of evidence have taught about one position of a draft:
+// how many there were, where old ones count less, and how many of the drafts were accepted.
+struct LearnedVerdicts {
+  int drafter = 0, evidence = 0, position = 0;
+  double verified = 0, accepted = 0;
+};
+
 class Controller {
  public:
   virtual ~Controller() = default;
 
-  // A request begins. The only call that may allocate.
+  // Before the first request: what another controller, for the same drafters, had learned.
+  virtual void Start(std::span<const LearnedVerdicts>) noexcept {}
+  virtual std::vector<LearnedVerdicts> Learned() const { return {}; }
+  // A request begins. It may allocate, unlike what follows.
   virtual void Begin(SeqId seq, const DraftLengths& lengths) = 0;
   // How many drafts are worth making before Choose if they cost nothing; n_decoding sequences share
   // the pass.

@@ -30,6 +30,30 @@ CostModel::CostModel(const ControllerSettings& settings)
   picks_.reserve(states_.size() * kMaxDraft);
 }
 
+// Texts differ, so what others taught counts as a few verdicts, and no drafter that has some is new.
+void CostModel::Start(std::span<const LearnedVerdicts> learned) noexcept {
+  for (const LearnedVerdicts& verdicts : learned) {
+    if (verdicts.drafter >= n_drafters_) continue;
+    const std::size_t slot = Slot(verdicts.drafter, verdicts.evidence);
+    const double verified = std::min(verdicts.verified, kKeptVerdicts),
+                 share = std::min(1.0, verdicts.accepted / verdicts.verified);
+    shared_[slot].Start(verdicts.position, verified, share * verified);
+    const int n = std::min(kFirstLooks, static_cast<int>(verified));
+    if (verdicts.position == 0)
+      looks_[slot] = {.n = n, .accepted = static_cast<int>(std::lround(share * n))};
+  }
+}
+
+std::vector<LearnedVerdicts> CostModel::Learned() const {
+  std::vector<LearnedVerdicts> learned;
+  for (int drafter = 0; drafter < n_drafters_; ++drafter)
+    for (int evidence = 0; evidence < kEvidenceClasses; ++evidence)
+      for (int i = 0; i < kMaxDraft; ++i)
+        if (const auto known = shared_[Slot(drafter, evidence)].At(i); known.verified >= 1)
+          learned.push_back({drafter, evidence, i, known.verified, known.accepted});
+  return learned;
+}
+
 void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
   State& state = At(seq);
   state.ceiling = Allowed(std::min(lengths.most, kMaxDraft));

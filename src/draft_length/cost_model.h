@@ -43,6 +43,8 @@ class CostModel final : public Controller {
  public:
   explicit CostModel(const ControllerSettings& settings);
 
+  void Start(std::span<const LearnedVerdicts> learned) noexcept override;
+  std::vector<LearnedVerdicts> Learned() const override;
   void Begin(SeqId seq, const DraftLengths& lengths) noexcept override;
   int Most(SeqId seq, int n_decoding) const noexcept override;
   void Choose(std::span<Plan> plans) noexcept override;

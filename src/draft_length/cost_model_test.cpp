@@ -41,6 +41,8 @@ class CostModelIn {
     }
     lookahead_.Begin(0, {.most = ceiling});
   }
+  // As an engine begins that follows one that has played in `last`.
+  void StartAfter(const CostModelIn& last) { lookahead_.Start(last.lookahead_.Learned()); }
   CostModelPlayed Play(int rounds, unsigned seed) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> uniform(0, 1);
@@ -136,6 +138,51 @@ TEST(CostModel, LooksFewTimesAtANewDrafterWhoseDraftsFail) {
   };
   EXPECT_GT(over_plain(0.1), 0.97);  // 0.959 if it always looks eight times
   EXPECT_GT(over_plain(0.5), 0.97);
+}
+
+// The first text of an engine need not find out what the last engine knew, and texts may differ from it.
+TEST(CostModel, BeginsWithWhatAnotherHasLearned) {
+  const auto over_plain = [](double then, double now, bool knows) {
+    double sum = 0;
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+      CostModelIn last({.slope = 640, .draft_us = 150, .right = then}),
+          next({.slope = 640, .draft_us = 150, .right = now});
+      last.Play(300, seed);
+      if (knows) next.StartAfter(last);
+      sum += next.Play(100, seed + 100).over_plain;
+    }
+    return sum / 20;
+  };
+  EXPECT_GT(over_plain(0.1, 0.1, true), over_plain(0.1, 0.1, false) + 0.008);
+  EXPECT_GT(over_plain(0.95, 0.1, true), over_plain(0.1, 0.1, false) - 0.03);
+  EXPECT_GT(over_plain(0.1, 0.95, true), over_plain(0.95, 0.95, false) - 0.08);
+}
+
+TEST(CostModel, TellsWhatItHasLearnedOfEachDrafterAndClassOfEvidence) {
+  RoundCosts costs(65, 3);
+  costs.RecordPass(1, 0, 1000);
+  CostModel model({.name = "cost-model", .n_drafters = 3, .costs = &costs});
+  model.Begin(0, {.most = 8});
+  for (int i = 0; i < 200; ++i)
+    model.Observe(0, {.drafter = 1, .evidence = 2, .drafted = 2, .accepted = i % 2, .us = 1000});
+  std::vector<LearnedVerdicts> learned = model.Learned();
+  ASSERT_EQ(learned.size(), 2U);
+  for (int i = 0; i < 2; ++i) {
+    const LearnedVerdicts& verdicts = learned[static_cast<std::size_t>(i)];
+    EXPECT_EQ(verdicts.drafter, 1);
+    EXPECT_EQ(verdicts.evidence, 2);
+    EXPECT_EQ(verdicts.position, i);
+    EXPECT_NEAR(verdicts.accepted / verdicts.verified, i == 0 ? 0.5 : 0, 0.02);
+  }
+  // A few verdicts, whatever the file says.
+  learned[0] = {1, 2, 0, 1000, 5000};
+  learned.push_back({7, 0, 0, 10, 10});
+  CostModel next({.name = "cost-model", .n_drafters = 3, .costs = &costs});
+  next.Start(learned);
+  const std::vector<LearnedVerdicts> kept = next.Learned();
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_DOUBLE_EQ(kept[0].verified, 8);
+  EXPECT_DOUBLE_EQ(kept[0].accepted, 8);
 }
 
 // A few early rejections at the second position must not keep drafts short forever.

@@ -47,15 +47,24 @@ class Survival {
     }
   }
 
+  struct Position {
+    double accepted = 0, verified = 0;
+  };
+  const Position& At(int position) const noexcept {
+    return positions_[static_cast<std::size_t>(position)];
+  }
+  // As if so many verdicts had been observed of the position.
+  void Start(int position, double verified, double accepted) noexcept {
+    positions_[static_cast<std::size_t>(position)] = {accepted, verified};
+    known_ = std::max(known_, position + 1);
+  }
+
  private:
   double Moved(int i, double prior, double counts, double weight) const noexcept {
     const Position& p = positions_[static_cast<std::size_t>(i)];
     return (weight * p.accepted + counts * prior) / (weight * p.verified + counts);
   }
 
-  struct Position {
-    double accepted = 0, verified = 0;
-  };
   double fading_, ageing_;
   int known_ = 0;  // positions that ever had a verdict
   std::array<Position, kMaxDraft> positions_{};

@@ -4,8 +4,8 @@
 // bench/draft_length/sensitivity plays the cost model on 170 simulated machines and texts, 8,000
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
-// scenarios and in the worst one. The three of a position's price were played on 234 scenarios, long
-// contexts among them.
+// scenarios and in the worst one. The three of a position's price and kept verdicts were played on
+// 250 scenarios, long contexts and engines that follow others among them.
 #pragma once
 
 // The benchmark compiles the room with `inline`, so that it can change the constants.
@@ -70,6 +70,8 @@ FORETOKEN_TUNED double kSharedFading = 0.98;  // 1/2:  0.07,  -1.3   x2: -0.08, 
 FORETOKEN_TUNED double kIdleFading = 0.985;   // 1/2:  0.00,  -0.6   x2:  0.03,  -0.4
 FORETOKEN_TUNED double kPseudoOwn = 16;       // 1/2: -0.12,  -4.1   x2:  0.07,  -1.7
 FORETOKEN_TUNED double kPseudoShared = 5;     // 1/2: -0.12,  -9.4   x2: -0.01,  -2.3
+// The most verdicts that what an engine like this one has learned counts for.
+FORETOKEN_TUNED double kKeptVerdicts = 8;  // 1/2: -0.02,  -1.5   x2:  0.00,  -1.2
 
 // The referee, in passes: before a review, with one sequence and with several; plain passes of a
 // review; passes with drafts after a suspension; plain passes of a suspension.

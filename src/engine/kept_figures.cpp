@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine keeps for the next one when it ends: blocks of its cache, what its passes cost, and how
-// often a copy of the model was right.
+// What an engine keeps for the next one when it ends: blocks of its cache, what its passes cost, how often
+// its drafts were accepted, and how often a copy of the model was right.
 #include <algorithm>
 #include <new>
 
@@ -20,7 +20,7 @@ Engine::Impl::~Impl() {
   if (opened_.cache && files_.status()) opened_.cache->KeepAll();
   try {
     if (kept_costs_.keeps() && estimates_->costs.n_read() >= kWorthKeeping)
-      kept_costs_.Write(estimates_->costs.Learned());
+      kept_costs_.Write({estimates_->costs.Learned(), estimates_->controller->Learned()});
     KeepCopyFigure();
   } catch (const std::bad_alloc&) {  // the next engine measures alone
   }

@@ -163,6 +163,8 @@ class Outputs(FilesTest):
         self.assertEqual(len(kept), 1)
         self.assertEqual(kept[0]["passes"][0][0], 1)
         self.assertTrue(any(one_us > 0 for one_us, *_ in kept[0]["drafts"]))
+        for _, _, _, verified, accepted in kept[0]["verdicts"]:
+            self.assertLessEqual(accepted, verified)
         self.assertEqual([engine["key"] for engine in self.engines()], [kept[0]["key"]])
         self.assertEqual(len(self.engines("-t", "1")), 2 if len(os.sched_getaffinity(0)) > 1 else 1)
 

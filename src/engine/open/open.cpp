@@ -274,13 +274,16 @@ class EngineOpener {
     if (calibrate::PlansWithCosts(speculative, impl_->drafters_) && speculative.profile.empty())
       impl_->kept_costs_ =
           calibrate::CostFileFor(options(), opened().kernels->isa, impl_->drafters_);
+    const calibrate::KeptFigures kept =
+        impl_->kept_costs_.Read().value_or(calibrate::KeptFigures());
+    estimates.controller->Start(kept.verdicts);
     FORETOKEN_TRY(const std::vector<PassCost> measured,
                   calibrate::LearnInitialCosts({.subject = engine::SubjectOf(opened()),
                                                 .options = options(),
                                                 .target_bytes = summary().target.file_bytes,
                                                 .drafters = impl_->drafters_,
                                                 .records = impl_->recorder_->records(),
-                                                .kept = impl_->kept_costs_},
+                                                .kept = kept.costs},
                                                {.costs = estimates.costs,
                                                 .fixed_costs = estimates.fixed_costs,
                                                 .notices = summary().notices}));
