@@ -107,6 +107,8 @@ class Learner {
   }
 
   void MeasureDrafter(int d) {
+    if (const int like = sources_.drafters[d].costs_like; like >= 0)
+      return known_.costs.StartDrafterLike(d, like);
     const StartMeasurer::DraftCosts measured = measurer_.Drafts(*sources_.drafters[d].drafter);
     const auto i = static_cast<std::size_t>(d);
     const auto kept =

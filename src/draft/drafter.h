@@ -100,6 +100,10 @@ class Drafter {
   virtual bool HasReducedOutput() const { return false; }
   // Which of them the next proposals use. REQUIRES: HasReducedOutput, for the reduced one.
   virtual void UseReducedOutput(bool) noexcept {}
+  // The positions that its network may see of a long text in place of all; 0: there is no such window.
+  virtual int NarrowWindow() const { return 0; }
+  // Whether the next proposals do. REQUIRES: NarrowWindow() > 0, if so.
+  virtual void UseNarrowWindow(bool) noexcept {}
   // The target's hidden states that observations need.
   virtual model::FeatureRequest Needs() const { return {}; }
   // Whether those may begin behind the first position of a text, whose beginning came from a cache.

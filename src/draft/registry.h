@@ -43,6 +43,9 @@ struct DrafterSettings {
   const model::HeadConfig* head = nullptr;
   kv::TablesShape tables = {};
   SharedTokens shared = 0;
+  // The positions that a drafter which reads the target's cache may see in place of all; 0: always as many as
+  // the options say.
+  int narrow_window = 0;
 };
 
 struct DrafterSpec {

@@ -11,7 +11,7 @@ namespace {
 
 using namespace tuning;
 
-// Prices nobody knows: a row's arithmetic costs as much as its bytes within this factor.
+// Where nothing is known, reading a position is taken to cost so many times what multiplying it with a row does.
 constexpr double kBytesBesideArithmetic = 2;
 
 }  // namespace
@@ -22,20 +22,20 @@ ContextCosts::Prices ContextCosts::Weights(const ContextPass& pass) noexcept {
 }
 
 double ContextCosts::Variance(const Prices& w) const noexcept {
-  return w.bytes * w.bytes * bytes_ + 2 * w.bytes * w.arithmetic * both_ +
-         w.arithmetic * w.arithmetic * arithmetic_;
+  return w.bytes * w.bytes * var_bytes_ + 2 * w.bytes * w.arithmetic * covariance_ +
+         w.arithmetic * w.arithmetic * var_arithmetic_;
 }
 
 // The prices may be anything up to some of these standard deviations.
-void ContextCosts::Doubt(double arithmetic) noexcept {
+void ContextCosts::SetDoubt(double arithmetic) noexcept {
   const double bytes = kBytesBesideArithmetic * arithmetic;
   first_ = {bytes * bytes, arithmetic * arithmetic};
-  bytes_ = first_.bytes, both_ = 0, arithmetic_ = first_.arithmetic;
+  var_bytes_ = first_.bytes, covariance_ = 0, var_arithmetic_ = first_.arithmetic;
 }
 
 void ContextCosts::Start(double row_us) noexcept {
   prices_ = {};
-  Doubt(row_us / kRowsPositions);
+  SetDoubt(row_us / kRowsPositions);
 }
 
 void ContextCosts::Measured(const ContextPass& pass, double beyond_us, double noise_us) noexcept {
@@ -43,7 +43,7 @@ void ContextCosts::Measured(const ContextPass& pass, double beyond_us, double no
   const double parts = kBytesBesideArithmetic * w.bytes + w.arithmetic;
   if (parts <= 0) return;
   const double arithmetic = beyond_us / parts;
-  if (arithmetic * arithmetic > first_.arithmetic) Doubt(arithmetic);
+  if (arithmetic * arithmetic > first_.arithmetic) SetDoubt(arithmetic);
   Learn(pass, beyond_us - Us(pass), noise_us);
 }
 
@@ -60,19 +60,20 @@ double ContextCosts::Learn(const ContextPass& pass, double more_us, double noise
   const Prices w = Weights(pass);
   const double variance = Variance(w), all = variance + noise_us * noise_us;
   if (variance <= 0 || all <= 0) return 0;
-  const double before = Us(pass), gain_bytes = (w.bytes * bytes_ + w.arithmetic * both_) / all,
-               gain_arithmetic = (w.bytes * both_ + w.arithmetic * arithmetic_) / all;
+  const double before = Us(pass),
+               gain_bytes = (w.bytes * var_bytes_ + w.arithmetic * covariance_) / all,
+               gain_arithmetic = (w.bytes * covariance_ + w.arithmetic * var_arithmetic_) / all;
   prices_.bytes += gain_bytes * more_us;
   prices_.arithmetic += gain_arithmetic * more_us;
   // No price is negative: what the other one is too high by is taken from it.
   if (prices_.arithmetic < 0) prices_.bytes += prices_.arithmetic * w.arithmetic / w.bytes;
   if (prices_.bytes < 0) prices_.arithmetic += prices_.bytes * w.bytes / w.arithmetic;
   prices_ = {std::max(0.0, prices_.bytes), std::max(0.0, prices_.arithmetic)};
-  bytes_ -= gain_bytes * gain_bytes * all;
-  both_ -= gain_bytes * gain_arithmetic * all;
-  arithmetic_ -= gain_arithmetic * gain_arithmetic * all;
-  bytes_ = std::min(first_.bytes, bytes_ + kPriceDrift * first_.bytes);
-  arithmetic_ = std::min(first_.arithmetic, arithmetic_ + kPriceDrift * first_.arithmetic);
+  var_bytes_ -= gain_bytes * gain_bytes * all;
+  covariance_ -= gain_bytes * gain_arithmetic * all;
+  var_arithmetic_ -= gain_arithmetic * gain_arithmetic * all;
+  var_bytes_ = std::min(first_.bytes, var_bytes_ + kPriceDrift * first_.bytes);
+  var_arithmetic_ = std::min(first_.arithmetic, var_arithmetic_ + kPriceDrift * first_.arithmetic);
   return Us(pass) - before;
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft_length/context_costs.h: what a pass costs by the positions before its rows.
 //
-//   time(rows, sequences, context) = context (bytes sequences + arithmetic rows)
+//   time = context * (bytes * sequences + arithmetic * rows)      microseconds, at the speed of the start
 //
 // A sequence's cache is read once for all its rows, and each row is multiplied with it: two prices of a
 // position, which no file tells and which a short text does not show. They are fitted to readings by
-// recursive least squares (a Kalman filter of two states): a reading far beyond what was expected behind a
-// long context tells of these prices as long as they are in doubt, and of the machine's speed and the rows
-// after that. The doubt grows slowly, because windows make far positions cheaper than near ones.
+// recursive least squares (a Kalman filter of two states). While the prices are in doubt, a pass that takes
+// longer than expected behind a long context makes the context dearer. Once they are known, it says that the
+// machine has become slower, or that its rows cost more. The doubt grows slowly, because layers with
+// windows make far positions cheaper than near ones.
+//
+// RoundCosts starts it with what was measured when the engine opened, and lets it learn from each pass.
 #pragma once
 
 namespace foretoken::draft_length {
@@ -38,11 +41,11 @@ class ContextCosts {
   };
   static Prices Weights(const ContextPass& pass) noexcept;
   double Variance(const Prices& weights) const noexcept;
-  void Doubt(double arithmetic) noexcept;
+  void SetDoubt(double arithmetic) noexcept;
 
   Prices prices_;
-  Prices first_;                                  // the variances at the start
-  double bytes_ = 0, both_ = 0, arithmetic_ = 0;  // the covariance of the prices
+  Prices first_;                                                // the variances at the start
+  double var_bytes_ = 0, covariance_ = 0, var_arithmetic_ = 0;  // of the prices
 };
 
 }  // namespace foretoken::draft_length

@@ -63,6 +63,10 @@ void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double 
   if (d.draft_us.size() > 2) d.draft_us.back() = std::max(0.0, all_us);
 }
 
+void RoundCosts::StartDrafterLike(int drafter, int other) noexcept {
+  drafters_[static_cast<std::size_t>(drafter)] = At(other);
+}
+
 // Moves a tenth of the way to a reading, and half of the way down where the known time was far too
 // long: by chance work may take longer than it must, but never less.
 double RoundCosts::Moved(double known, double seen) noexcept {

@@ -62,15 +62,20 @@ class RoundCosts {
   void StartDrafter(int drafter, double one_us, double all_us, double row_us,
                     double first = 1) noexcept;
 
-  // A pass of the target that only decoded, with an average of `context` positions before a row of its
-  // sequences, whose rows used so many experts (0: not known); proposals with `drafts` tokens in all, the
-  // longest of `longest`, with an average of `context` positions before them; rows that a drafter had to read before them; the rest of the round.
+  // It costs what another one costs behind short texts.
+  void StartDrafterLike(int drafter, int other) noexcept;
+
+  // A pass of the target that only decoded, and whose rows used so many experts (0: not known).
   void RecordPass(const ContextPass& pass, double us, std::int64_t distinct_experts = 0) noexcept;
   void RecordPass(int rows, int context, double us) noexcept {
     RecordPass({.rows = rows, .context = context}, us);
   }
+  // Proposals that a drafter made together, with so many tokens in all and `longest` in the longest one,
+  // behind an average of `context` positions.
   void RecordDrafts(int drafter, int drafts, int longest, double us, int context = 0) noexcept;
+  // Rows that a drafter had to read before.
   void RecordCatchUp(int drafter, int rows, double us) noexcept;
+  // What else a round took.
   void RecordRest(double us) noexcept;
 
   LearnedCosts Learned() const;
@@ -82,10 +87,10 @@ class RoundCosts {
   double PassUs(int rows, int context) const noexcept {
     return PassUs({.rows = rows, .context = context});
   }
-  // What the pass may cost at the least, if what was read of it long ago, or only at the start, was
-  // read in a bad moment: little more than the widest pass of at most so many rows that was read
-  // lately, and less than what is expected by how far the context's price is in doubt. At most PassUs;
-  // equal to it where no pass was read and there is no context.
+  // What the pass may cost at the least. What was read of its rows long ago, or only at the start, may have
+  // been read in a bad moment: then it costs little more than the widest pass of at most so many rows that was
+  // read lately. And the context's price may be lower, as far as it is in doubt. At most PassUs; equal to it
+  // where no pass was read and there is no context.
   double LeastPassUs(int rows, int context) const noexcept;
   // One more draft for each of `sequences`, which share the drafter's passes; 0 for none. before: the
   // drafts that each has already.

@@ -34,7 +34,8 @@ void Engine::Impl::KeepCopyFigure() const {
   for (int d = 0; d < drafters_.size(); ++d) {
     const engine::Accounting::FirstDrafts& first = accounting_->first_drafts(d);
     const double draft_us = costs.drafts[static_cast<std::size_t>(d)].one_us;
-    const bool is_copy = drafters_[d].spec != nullptr && drafters_[d].spec->info.copies_target;
+    const bool is_copy = drafters_[d].spec != nullptr && drafters_[d].spec->info.copies_target &&
+                         drafters_[d].least_context == 0;
     if (!is_copy || draft_us <= 0 ||
         first.rounds <= std::max(kWorthComparing, copy_.file.PositionsOf(copy_.types)))
       continue;

@@ -240,6 +240,11 @@ struct LayerConfig {
            std::holds_alternative<DeltaNetConfig>(mixer) ||
            std::holds_alternative<Mamba2Config>(mixer);
   }
+  // Its rows see all positions of a text.
+  bool sees_all() const {
+    return std::holds_alternative<LatentAttentionConfig>(mixer) ||
+           (std::holds_alternative<AttentionConfig>(mixer) && window() == 0);
+  }
   // 0: it sees all positions.
   int window() const {
     const auto* grouped = std::get_if<AttentionConfig>(&mixer);

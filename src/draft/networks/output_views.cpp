@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-
 namespace foretoken::draft {
 namespace {
 
@@ -17,8 +15,11 @@ struct Shared {
 
 class View final : public Drafter {
  public:
-  View(std::shared_ptr<Shared> shared, bool reduced)
-      : shared_(std::move(shared)), drafter_(*shared_->drafter), reduced_(reduced) {}
+  View(std::shared_ptr<Shared> shared, bool reduced, bool narrow)
+      : shared_(std::move(shared)),
+        drafter_(*shared_->drafter),
+        reduced_(reduced),
+        narrow_(narrow) {}
 
   std::string_view name() const override { return drafter_.name(); }
   bool ReportsDistributions() const override { return drafter_.ReportsDistributions(); }
@@ -36,6 +37,7 @@ class View final : public Drafter {
   }
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override {
     drafter_.UseReducedOutput(reduced_);
+    drafter_.UseNarrowWindow(narrow_);
     drafter_.Propose(asks, proposals);
   }
   void Observe(std::span<const Observation> observations) noexcept override {
@@ -59,18 +61,21 @@ class View final : public Drafter {
 
   const std::shared_ptr<Shared> shared_;
   Drafter& drafter_;
-  const bool reduced_;
+  const bool reduced_, narrow_;
 };
 
 }  // namespace
 
 OutputViews ViewsOf(std::unique_ptr<Drafter> drafter, int max_sequences) {
-  FORETOKEN_CHECK(drafter->HasReducedOutput());
+  const bool reduced = drafter->HasReducedOutput(), narrow = drafter->NarrowWindow() > 0;
   const auto shared = std::make_shared<Shared>();
   shared->drafter = std::move(drafter);
   shared->speakers.resize(static_cast<std::size_t>(max_sequences));
-  return {.reduced = std::make_unique<View>(shared, true),
-          .whole = std::make_unique<View>(shared, false)};
+  OutputViews views = {
+      .reduced = nullptr, .whole = std::make_unique<View>(shared, false, false), .narrow = nullptr};
+  if (reduced) views.reduced = std::make_unique<View>(shared, true, false);
+  if (narrow) views.narrow = std::make_unique<View>(shared, reduced, true);
+  return views;
 }
 
 }  // namespace foretoken::draft

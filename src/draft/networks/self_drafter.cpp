@@ -31,6 +31,7 @@ SelfDrafter::SelfDrafter(DrafterSettings settings)
       runner_(std::move(settings.runner)),
       target_(*settings.target_cache),
       window_(settings.options.draft_window),
+      narrow_window_(settings.narrow_window),
       best_blocks_(window_ > 0 ? settings.options.draft_best_blocks : 0) {
   const auto n = static_cast<std::size_t>(target_.shape().n_sequences);
   chains_.reserve(n);
@@ -107,7 +108,7 @@ bool SelfDrafter::DraftNext(int step) noexcept {
                                                   .segments = segments_,
                                                   .logit_rows = logit_rows_,
                                                   .reduced = uses_reduced(),
-                                                  .window = window_,
+                                                  .window = narrow_ ? narrow_window_ : window_,
                                                   .best_blocks = best_blocks_});
   ++work_.forwards;
   for (std::size_t i = 0; i < segments_.size(); ++i) {

@@ -36,6 +36,8 @@ class SelfDrafter final : public ReducibleDrafter {
 
   bool ReportsLogits() const override { return true; }
   bool ReadsTargetCache() const override { return true; }
+  int NarrowWindow() const override { return narrow_window_; }
+  void UseNarrowWindow(bool narrow) noexcept override { narrow_ = narrow; }
   void Begin(const SequenceStart& start) override;
   void Propose(std::span<const Ask> asks, std::span<round::Proposal> proposals) noexcept override;
   void Observe(std::span<const Observation> observations) noexcept override;
@@ -50,8 +52,9 @@ class SelfDrafter final : public ReducibleDrafter {
 
   std::unique_ptr<model::Runner> runner_;
   kv::BlockTables& target_;
-  const int window_, best_blocks_;  // of its passes (model/pass.h)
-  std::vector<Chain> chains_;       // [sequences]
+  const int window_, narrow_window_, best_blocks_;  // of its passes (model/pass.h)
+  bool narrow_ = false;
+  std::vector<Chain> chains_;  // [sequences]
   // The constructor reserves the memory: all rows of a proposal, and the pass that is being built.
   std::vector<kv::Segment> pending_, segments_;
   std::vector<Token> tokens_;

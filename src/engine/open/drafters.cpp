@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/files/text_file.h"
@@ -11,6 +12,12 @@
 #include "text/tokenizer/unicode.h"
 
 namespace foretoken::engine {
+namespace {
+
+// A copy of the model may see this window of the texts that are so long.
+constexpr int kNarrowWindow = 1024, kLongText = 4 * kNarrowWindow;
+
+}  // namespace
 
 Status DrafterMaker::MakeAll() {
   for (loader::DraftPart& draft : from_.files.drafts) FORETOKEN_CHECK_OK(MakeFromFile(draft));
@@ -101,6 +108,7 @@ Status DrafterMaker::MakeFromFile(loader::DraftPart& draft) {
   if (draft.part.config.head) settings.head = &*draft.part.config.head;
   settings.tables = draft.part.tables;
   settings.shared = draft.shared;
+  if (draft.part.copy) settings.narrow_window = NarrowWindow(draft.part.config);
   FORETOKEN_TRY(auto drafter, draft.spec->make(std::move(settings)));
   loader::DrafterEntry entry = {
       .method = std::string(draft.spec->info.name),
@@ -112,16 +120,26 @@ Status DrafterMaker::MakeFromFile(loader::DraftPart& draft) {
       .reduced_pass_share = draft.part.copy ? draft.part.copy_size.reduced_share() : 0,
       .spec = draft.spec,
       .instant = draft.spec->info.lookup_only,
-      .late = draft.part.late};
-  if (drafter->HasReducedOutput()) {
+      .late = draft.part.late,
+      .least_context = kLongText};
+  if (drafter->HasReducedOutput() || drafter->NarrowWindow() > 0) {
     made_.drafters.Add(
         entry, draft::ViewsOf(std::move(drafter), options().max_sequences),
         options().speculative.synthetic_acceptance_rate ? std::vector<Token>() : draft.tokens);
     return {};
   }
-  entry.drafter = std::move(drafter);
+  entry.drafter = std::move(drafter), entry.least_context = 0;
   made_.drafters.Add(std::move(entry));
   return {};
+}
+
+// Where no window was asked for, texts may be long, and a layer sees all of them.
+int DrafterMaker::NarrowWindow(const model::ModelConfig& config) const {
+  const bool sees_all =
+      std::any_of(config.layers.begin(), config.layers.end(),
+                  [](const model::LayerConfig& layer) { return layer.sees_all(); });
+  const bool asked = options().speculative.draft_window != 0;
+  return !asked && sees_all && options().context_size > kLongText ? kNarrowWindow : 0;
 }
 
 void DrafterMaker::NoteCopy(const loader::DraftPart& draft, const loader::LoadedModel& model) {

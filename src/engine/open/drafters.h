@@ -60,6 +60,7 @@ class DrafterMaker {
   draft::DrafterSettings SettingsOf() const;
   Result<std::vector<Token>> CorpusTokens(const std::string& path) const;
   Result<loader::LoadedModel> ModelOf(const loader::DraftPart& draft);
+  int NarrowWindow(const model::ModelConfig& config) const;
   void NoteCopy(const loader::DraftPart& draft, const loader::LoadedModel& model);
   Status CompareCopy(const loader::DraftPart& draft, const loader::LoadedModel& copy);
 

@@ -112,7 +112,8 @@ void Drafting::OfferFor(const Round& round, std::size_t i) noexcept {
     // A first draft is part of the pass that computes the prompt's features and its part of the cache,
     // so they come too late.
     const bool reads_target = entry.reads_features() || entry.drafter->ReadsTargetCache();
-    if (!drafts || (planned.prefill && reads_target)) continue;
+    if (!drafts || (planned.prefill && reads_target) || ContextOf(s) < entry.least_context)
+      continue;
     offers_.push_back(
         {.drafter = d, .most = planned.max_draft, .missing = entry.drafter->Missing(planned.seq)});
   }

@@ -13,7 +13,8 @@ namespace foretoken::loader {
 void DrafterSet::Add(const DrafterEntry& entry, draft::OutputViews views,
                      std::vector<Token> subset) {
   const auto add = [&](std::string_view output, double pass_share,
-                       std::unique_ptr<draft::Drafter> drafter) {
+                       std::unique_ptr<draft::Drafter> drafter, int least_context = 0,
+                       int like = -1) {
     Add({.method = entry.method,
          .name = fmt::format("{}:{}", entry.name, output),
          .full_name = fmt::format("{}:{}", entry.full_name, output),
@@ -23,11 +24,16 @@ void DrafterSet::Add(const DrafterEntry& entry, draft::OutputViews views,
          .drafter = std::move(drafter),
          .spec = entry.spec,
          .late = entry.late,
-         .output = output});
+         .output = output,
+         .least_context = least_context,
+         .costs_like = like});
   };
-  if (!subset.empty()) subsets_.push_back({size(), std::move(subset)});
-  add("subset", entry.reduced_pass_share, std::move(views.reduced));
+  const int first = size();
+  if (views.reduced && !subset.empty()) subsets_.push_back({size(), std::move(subset)});
+  const double least_share = views.reduced ? entry.reduced_pass_share : entry.pass_share;
+  if (views.reduced) add("subset", least_share, std::move(views.reduced));
   add("whole", entry.pass_share, std::move(views.whole));
+  if (views.narrow) add("window", least_share, std::move(views.narrow), entry.least_context, first);
 }
 
 // Where a token that the subset lacks was committed in place of a draft, the whole output might have

@@ -17,7 +17,8 @@
 namespace foretoken::loader {
 
 // If several files use one method, their drafters have different names. A head with two outputs makes two
-// drafters, "mtp:subset" and "mtp:whole", which both answer to the names of the head as well.
+// drafters, "mtp:subset" and "mtp:whole", and a copy of the model a third one for long texts, "self:window". They
+// answer to the names of the head or copy as well.
 struct DrafterEntry {
   std::string method;     // "standalone"
   std::string name;       // in statistics: "standalone", or "standalone:tales-1m" if several
@@ -34,7 +35,10 @@ struct DrafterEntry {
   bool instant = false;
   // Its network is made while the engine works, and it drafts only when that is done.
   bool late = false;
-  std::string_view output = {};  // of a head with two, which its names end with: "subset", "whole"
+  std::string_view output =
+      {};                 // of several, which its names end with: "subset", "whole", "window"
+  int least_context = 0;  // it drafts only behind so many positions
+  int costs_like = -1;    // a drafter whose drafts cost the same behind short texts; -1: none
   // The parts of a row of the target's features that it reads, by position in the row; empty: none.
   std::vector<int> feature_parts = {};
 
@@ -64,7 +68,8 @@ class DrafterSet {
   auto end() const { return entries_.end(); }
 
   void Add(DrafterEntry entry) { entries_.push_back(std::move(entry)); }
-  // Adds the drafters of a network's two outputs. `entry`: of the network, without a drafter. subset: the
+  // Adds the views of a drafter. `entry`: of its network, without a drafter; least_context: of the view with a
+  // window. subset: the
   // tokens of the reduced output, ascending; empty: a round with one output tells nothing about the
   // other, because acceptance is synthetic.
   void Add(const DrafterEntry& entry, draft::OutputViews views, std::vector<Token> subset);

@@ -5,6 +5,8 @@
 
 #include <tuple>
 
+#include "loader/drafts/fake_drafter_testing.h"
+
 namespace foretoken::loader {
 namespace {
 
@@ -72,12 +74,17 @@ TEST(DrafterSet, ADrafterThatReadsFeaturesSaysSo) {
   EXPECT_TRUE(entry.reads_features());
 }
 
+std::unique_ptr<draft::Drafter> Fake() {
+  static const model::FakeRunner target;
+  return std::make_unique<FakeDrafter>(target, 16);
+}
+
 // A head with two outputs, whose reduced one has the tokens 1, 5 and 9, behind a lookup.
 DrafterSet WithTwoOutputs() {
   DrafterSet set;
   set.Add({.method = "ngram", .name = "ngram", .full_name = "ngram", .drafter = nullptr});
   set.Add({.method = "mtp", .name = "mtp", .full_name = "mtp:big", .drafter = nullptr},
-          {.reduced = nullptr, .whole = nullptr}, {1, 5, 9});
+          {.reduced = Fake(), .whole = Fake(), .narrow = nullptr}, {1, 5, 9});
   return set;
 }
 
@@ -91,6 +98,31 @@ TEST(DrafterSet, AHeadWithTwoOutputsIsTwoDrafters) {
     EXPECT_EQ(Found(set, one), std::vector<int>{1});
   EXPECT_EQ(Found(set, "mtp:whole"), std::vector<int>{2});
   EXPECT_FALSE(set.Find("mtp:bi"));
+}
+
+TEST(DrafterSet, ACopyThatMaySeeAWindowHasAnotherDrafterForLongTexts) {
+  for (const bool reduced : {false, true}) {
+    DrafterSet set;
+    set.Add({.method = "self",
+             .name = "self",
+             .full_name = "self",
+             .pass_share = 0.4,
+             .reduced_pass_share = 0.3,
+             .drafter = nullptr,
+             .least_context = 4096},
+            {.reduced = reduced ? Fake() : nullptr, .whole = Fake(), .narrow = Fake()}, {});
+    const int window = reduced ? 2 : 1;
+    ASSERT_EQ(set.size(), window + 1);
+    EXPECT_EQ(set[window].name, "self:window");
+    EXPECT_EQ(set[window].least_context, 4096);
+    EXPECT_EQ(set[window].costs_like, 0);
+    EXPECT_EQ(set[window].pass_share, reduced ? 0.3 : 0.4);
+    EXPECT_EQ(set[window - 1].name, "self:whole");
+    EXPECT_EQ(set[window - 1].least_context, 0);
+    EXPECT_EQ(set[window - 1].costs_like, -1);
+    EXPECT_EQ(Found(set, "self").size(), static_cast<std::size_t>(window + 1));
+    EXPECT_EQ(Found(set, "self:window"), std::vector<int>{window});
+  }
 }
 
 TEST(DrafterSet, ARoundWithOneOutputTellsAboutTheOther) {

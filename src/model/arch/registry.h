@@ -43,6 +43,9 @@ struct Architecture {
 // Where a head's file has an output matrix, `vocabulary` becomes the number of its rows. Error:
 // kInvalidFile.
 [[nodiscard]] Status ReadOutputRows(const formats::Checkpoint& file, ModelConfig& config);
+// The layers of the target whose states a head reads, 1 to 64 of them; nothing where the file lacks the key.
+[[nodiscard]] Result<std::vector<int>> ReadFeatureLayers(const MetadataReader& read,
+                                                         std::string_view key);
 
 // What a file can serve as in speculation.
 struct DraftFile {
@@ -53,8 +56,6 @@ struct DraftFile {
   std::string Noun() const;  // "an MTP head"
 };
 DraftFile DraftFileOf(const formats::Checkpoint& checkpoint);
-
-inline constexpr std::size_t kMostFeatureLayers = 64;  // of a target, that a head may read
 
 // The MTP head that these metadata tell of: the first of several next-n blocks. `vocabulary` is 0: it
 // is the target's. Errors: as above.

@@ -134,6 +134,34 @@ TEST(DraftWindow, TheModelDraftsWithItsOwnWeights) {
   EXPECT_EQ(share(1, 100), 1) << "with all blocks";
 }
 
+// Nobody asked for a window, and texts may be long: the copy offers drafts with one behind 4,096 positions.
+TEST(DraftWindow, ACopyMaySeeOneOfALongText) {
+  const std::string model =
+      fixtures::WriteTinyModel(fixtures::TemporaryFolder(), {.seed = 84, .context_length = 8192});
+  EngineOptions options{.model = model, .context_size = 4400, .max_sequences = 2, .threads = 1};
+  options.repack_cache = "off";
+  options.speculative.method = "none";
+  auto requests = ColdAndWarm(2, 4090, 60);  // one begins before, one behind
+  const auto plain = *OpenEngine(options)->GenerateBatch(requests);
+  options.speculative.method = "self:window";
+  options.speculative.num_speculative_tokens = 3;
+  options.speculative.controller = "fixed";
+  options.speculative.strategy = VerifyStrategy::kSampleMatch;
+  options.speculative.self_draft = "Q4_0";
+  const auto engine = OpenEngine(options);
+  const auto drafted = *engine->GenerateBatch(requests);
+  ExpectSame(drafted, plain, "long texts");
+  for (const Completion& text : drafted) EXPECT_GT(text.speculation.accepted, 0);
+  EXPECT_LT(drafted[0].speculation.drafted, drafted[1].speculation.drafted);
+  Request small = ColdAndWarm(1, 100, 0)[0];
+  EXPECT_EQ(Generated(*engine, small).speculation.drafted, 0);
+  for (const bool asked : {false, true}) {
+    options.context_size = asked ? 4400 : 4096;
+    options.speculative.draft_window = asked ? 512 : 0;
+    EXPECT_NE(MessageOf(Engine::Open(options)).find("self:window"), std::string::npos);
+  }
+}
+
 TEST(DraftWindow, SaysWhatIsWrongWithItsSettings) {
   WindowedDraft self = WindowedDrafts().back();
   const auto why = [&self](int window) { return MessageOf(Engine::Open(OptionsOf(self, window))); };

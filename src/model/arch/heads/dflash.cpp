@@ -21,25 +21,8 @@ namespace {
 
 // ---- Configuration ------------------------------------------------------------------------------
 
-constexpr int kUsualBlock = 16, kMostBlock = 1 << 10, kMostLayers = 64;
+constexpr int kUsualBlock = 16, kMostBlock = 1 << 10;
 constexpr int kMostCandidates = 64, kMostSelectorRank = 1 << 12;
-
-Status ReadFeatureLayers(const MetadataReader& read, HeadConfig& head) {
-  const auto* layers = read.Ints("target_layers");
-  if (layers == nullptr || layers->empty() || layers->size() > kMostLayers)
-    return Fail(
-        ErrorCode::kInvalidFile,
-        fmt::format("{}: a list of 1 to {} layers of the target is needed; this is not a complete "
-                    "DFlash drafter",
-                    read.Key("target_layers"), kMostLayers));
-  for (const std::int64_t layer : *layers) {
-    if (layer < 0 || layer > 1024)
-      return Fail(ErrorCode::kInvalidFile, fmt::format("{}: {} is out of range (0 to 1024)",
-                                                       read.Key("target_layers"), layer));
-    head.feature_layers.push_back(static_cast<int>(layer));
-  }
-  return {};
-}
 
 Status ReadMask(const formats::Metadata& metadata, HeadConfig& head) {
   constexpr const char* kKey = "tokenizer.ggml.mask_token_id";
@@ -128,7 +111,11 @@ Result<HeadConfig> ReadHead(const MetadataReader& read, const formats::Metadata&
                             int dim) {
   HeadConfig head{.kind = &kDflashHead};
   FORETOKEN_TRY(head.target_dim, read.Size("target_hidden_size", 1 << 17, dim));
-  FORETOKEN_CHECK_OK(ReadFeatureLayers(read, head));
+  FORETOKEN_TRY(head.feature_layers, ReadFeatureLayers(read, "target_layers"));
+  if (head.feature_layers.empty())
+    return Fail(ErrorCode::kInvalidFile,
+                fmt::format("{}: missing; this is not a complete DFlash drafter",
+                            read.Key("target_layers")));
   FORETOKEN_TRY(head.block_size, read.Size("block_size", kMostBlock, kUsualBlock));
   FORETOKEN_CHECK_OK(ReadMask(metadata, head));
   return head;

@@ -19,29 +19,10 @@ namespace {
 
 // ---- Configuration ------------------------------------------------------------------------------
 
-// A list of layers of the target; nothing where the file lacks the key.
-Result<std::vector<int>> LayersOf(const MetadataReader& read, std::string_view key) {
-  const auto* const list = read.Ints(key);
-  if (list == nullptr && !read.Int(key)) return std::vector<int>();
-  if (list == nullptr || list->empty() || list->size() > kMostFeatureLayers)
-    return Fail(ErrorCode::kInvalidFile,
-                fmt::format("{}: this is not a list of 1 to {} layers of the target; the head is "
-                            "damaged",
-                            read.Key(key), kMostFeatureLayers));
-  std::vector<int> layers;
-  for (const std::int64_t layer : *list) {
-    if (layer < 0 || layer > 1024)
-      return Fail(ErrorCode::kInvalidFile,
-                  fmt::format("{}: {} is out of range (0 to 1024)", read.Key(key), layer));
-    layers.push_back(static_cast<int>(layer));
-  }
-  return layers;
-}
-
-// The layers whose input a head reads. Older files have another key.
-Result<std::vector<int>> ReadFeatureLayers(const MetadataReader& read) {
-  FORETOKEN_TRY(std::vector<int> layers, LayersOf(read, "target_layers"));
-  FORETOKEN_TRY(const std::vector<int> older, LayersOf(read, "extract_layers"));
+// Older files have another key.
+Result<std::vector<int>> FeatureLayers(const MetadataReader& read) {
+  FORETOKEN_TRY(std::vector<int> layers, ReadFeatureLayers(read, "target_layers"));
+  FORETOKEN_TRY(const std::vector<int> older, ReadFeatureLayers(read, "extract_layers"));
   if (layers.empty()) layers = older;
   if (!layers.empty()) return layers;
   return Fail(
@@ -52,7 +33,7 @@ Result<std::vector<int>> ReadFeatureLayers(const MetadataReader& read) {
 Result<HeadConfig> ReadHead(const MetadataReader& read) {
   HeadConfig head{.kind = &kEagleHead, .feature_is_residual = true};
   FORETOKEN_TRY(head.target_dim, read.Size("target_hidden_size", 1 << 17));
-  FORETOKEN_TRY(head.feature_layers, ReadFeatureLayers(read));
+  FORETOKEN_TRY(head.feature_layers, FeatureLayers(read));
   head.norm_before_residual = read.Bool("norm_before_residual").value_or(false);
   head.norm_before_fc = read.Bool("norm_before_fc").value_or(false);
   return head;
