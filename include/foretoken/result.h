@@ -24,7 +24,7 @@ enum class ErrorCode {
   kInvalidFile,      // a file that is damaged or of another kind
   kUnsupported,      // well formed, but not something this build runs
   kMismatch,         // two parts that do not belong together (draft and target vocabulary)
-  kTooLarge,         // a prompt longer than the context, a memory limit exceeded
+  kTooLarge,         // a prompt that leaves no room in the context, a memory limit exceeded
   kIo,               // the operating system refused
   kNoMemory,         // the system gives no more memory, or no more threads
   kBusy,             // a queue is full; the same call may succeed later

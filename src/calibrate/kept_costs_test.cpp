@@ -57,6 +57,15 @@ TEST_F(KeptCosts, TheFolderIsForThisUserOnly) {
   EXPECT_EQ(fs::status(folder()).permissions(), fs::perms::owner_all);
 }
 
+// A umask that lets the group write must not make a file that the next engine does not trust.
+TEST_F(KeptCosts, AreForThisUserWhateverTheUmask) {
+  const mode_t before = umask(0002);
+  File(1).Write(Costs(100));
+  umask(before);
+  EXPECT_EQ(fs::status(path()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_TRUE(File(1).Read());
+}
+
 // Others could have written it.
 TEST_F(KeptCosts, AFolderThatOthersMayWriteToIsNotRead) {
   File(1).Write(Costs(100));

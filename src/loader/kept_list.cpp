@@ -2,6 +2,7 @@
 #include "loader/kept_list.h"
 
 #include "base/files/input_file.h"
+#include "base/files/output_file.h"
 #include "base/files/own_folder.h"
 #include "base/files/text_file.h"
 #include "base/json/json_reader.h"
@@ -30,7 +31,9 @@ Json KeptList::List() const {
 void KeptList::WriteList(Json list) const {
   if (!MakeOurFolder(folder_).empty()) return;
   const Json json = {{form_.name, kVersion}, {form_.list, std::move(list)}};
-  (void)WriteTextFile(folder_ + "/" + form_.file, json.dump() + "\n");
+  // Whatever the umask: what others may write to is not read.
+  auto file = OutputFile::Create(folder_ + "/" + form_.file, {.mode = 0600});
+  if (file && file->Append(json.dump() + "\n")) (void)file->Publish();
 }
 
 }  // namespace foretoken::loader
