@@ -78,15 +78,14 @@ Status ReadOutputRows(const formats::Checkpoint& file, ModelConfig& config) {
 }
 
 Result<std::vector<int>> ReadFeatureLayers(const MetadataReader& read, std::string_view key) {
-  constexpr std::size_t kMost = 64;
   constexpr int kLastLayer = 1024;
   const auto* const list = read.Ints(key);
   if (list == nullptr && !read.Int(key)) return std::vector<int>();
-  if (list == nullptr || list->empty() || list->size() > kMost)
+  if (list == nullptr || list->empty() || list->size() > kMostFeatureLayers)
     return Fail(ErrorCode::kInvalidFile,
                 fmt::format("{}: this is not a list of 1 to {} layers of the target; the head is "
                             "damaged",
-                            read.Key(key), kMost));
+                            read.Key(key), kMostFeatureLayers));
   std::vector<int> layers;
   for (const std::int64_t layer : *list) {
     if (layer < 0 || layer > kLastLayer)
