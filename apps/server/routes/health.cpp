@@ -19,8 +19,8 @@ extern const Route kHealthRoute = {
     .path = "/health",
     .about =
         "`status`: `ok`, or with 503 `draining` or `error`. It is `error`, with the reason in "
-        "`error`, if a model file was changed or cut short, or a rank was lost; requests then get "
-        "503 until a restart. "
+        "`error`, if a model file was changed or cut short: requests then get 503 until a "
+        "restart. It is also `error` when a rank was lost: the server then ends. "
         "Also `running`, `waiting`; `overload`: a state of [Overload](serving.md#overload); "
         "`memory`: `limit_bytes`, `resident_bytes`, `requests_bytes`",
     .open = true,
