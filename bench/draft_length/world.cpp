@@ -53,7 +53,7 @@ class World {
   bool IsLookup(int drafter) const { return s_.portfolio ? drafter == 1 : s_.draft == 0; }
   double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
   double PassUs(int rows) const { return s_.pass_us * (1 + s_.row * (rows - 1)); }
-  // Of all sequences, with what their contexts cost.
+  // The pass of all sequences, with what their contexts cost.
   double PassUs(int rows, int context) const {
     return PassUs(rows) +
            s_.pass_us * context / 1000.0 * (s_.bytes * s_.sequences + s_.arithmetic * rows);

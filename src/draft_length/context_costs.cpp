@@ -26,7 +26,7 @@ double ContextCosts::Variance(const Prices& w) const noexcept {
          w.arithmetic * w.arithmetic * var_arithmetic_;
 }
 
-// The prices may be anything up to some of these standard deviations.
+// Forgets what readings have made certain: the prices may be off by this much, one standard deviation.
 void ContextCosts::SetDoubt(double arithmetic) noexcept {
   const double bytes = kBytesBesideArithmetic * arithmetic;
   first_ = {bytes * bytes, arithmetic * arithmetic};

@@ -30,7 +30,7 @@ CostModel::CostModel(const ControllerSettings& settings)
   picks_.reserve(states_.size() * kMaxDraft);
 }
 
-// Texts differ, so what others taught counts as a few verdicts, and no drafter that has some is new.
+// Texts differ, so what others taught counts as a few verdicts. They count as a drafter's first looks, too.
 void CostModel::Start(std::span<const LearnedVerdicts> learned) noexcept {
   for (const LearnedVerdicts& verdicts : learned) {
     if (verdicts.drafter >= n_drafters_) continue;

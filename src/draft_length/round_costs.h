@@ -5,8 +5,7 @@
 //
 // There is one for each engine. Readings are stored by rows, without what their contexts cost
 // (context_costs.h), relative to the machine's current speed, so a slow minute does not make a pass look
-// expensive later. More rows
-// never cost less: where readings say otherwise, they are averaged, weighted by how often each was
+// expensive later. More rows never cost less: where readings say otherwise, they are averaged, weighted by how often each was
 // made (isotonic regression, by pooling neighbours that disagree). Few readings of a row count weigh
 // little beside many of its neighbours, so one bad reading does not rule a length out. In a long run of
 // passes of equal rows a reading tells of the machine's speed, and hardly of these rows beside others. Work may take longer than it

@@ -4,8 +4,8 @@
 // bench/draft_length/sensitivity plays the cost model on 170 simulated machines and texts, 8,000
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
-// scenarios and in the worst one. The three of a position's price and kept verdicts were played on
-// 250 scenarios, long contexts and engines that follow others among them.
+// scenarios and in the worst one. The constants of a position's price were played on 234 scenarios, with
+// long contexts among them, and kKeptVerdicts on 250, with engines that follow others.
 #pragma once
 
 // The benchmark compiles the room with `inline`, so that it can change the constants.
@@ -96,9 +96,8 @@ FORETOKEN_TUNED double kCalmJitter = 0.1;  // 1/2: -0.03,  -2.0   x2:  0.02,  -0
 FORETOKEN_TUNED double kFarOff = 0.25;     // 1/2:  0.07,  -1.3   x2: -0.31, -30.4
 FORETOKEN_TUNED double kDraftShare = 0.1;  // 1/2: -0.01,  -0.4   x2:  0.00,  -0.4
 
-// The price of a position that is not known: the positions that may cost a row as much as all weights do;
-// the share of its doubt that comes back with each reading; and the part of a pass that is chance at the
-// least.
+// While nobody knows what a position costs: so many of them may cost a row as much as all weights do. The
+// share of that doubt which comes back with each reading, and the least part of a pass that is chance.
 FORETOKEN_TUNED double kRowsPositions = 16384;  // 1/2: -0.02,  -1.3   x2:  0.00,  -1.1
 FORETOKEN_TUNED double kPriceDrift = 1e-5;      // 1/2:  0.00,  -1.1   x2:  0.01,  -1.0
 FORETOKEN_TUNED double kLeastNoise = 0.03;      // 1/2: -0.01,  -1.2   x2:  0.00,  -1.0

@@ -68,10 +68,9 @@ class DrafterSet {
   auto end() const { return entries_.end(); }
 
   void Add(DrafterEntry entry) { entries_.push_back(std::move(entry)); }
-  // Adds the views of a drafter. `entry`: of its network, without a drafter; least_context: of the view with a
-  // window. subset: the
-  // tokens of the reduced output, ascending; empty: a round with one output tells nothing about the
-  // other, because acceptance is synthetic.
+  // Adds the views of a drafter. `entry`: of its network, without a drafter; its least_context is that of the
+  // view with a window. subset: the tokens of the reduced output, ascending; empty: a round with one output
+  // tells nothing about the other, because acceptance is synthetic.
   void Add(const DrafterEntry& entry, draft::OutputViews views, std::vector<Token> subset);
 
   // What drafter d's round tells about the other output of its head, which draws the same token wherever

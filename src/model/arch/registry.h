@@ -43,6 +43,7 @@ struct Architecture {
 // Where a head's file has an output matrix, `vocabulary` becomes the number of its rows. Error:
 // kInvalidFile.
 [[nodiscard]] Status ReadOutputRows(const formats::Checkpoint& file, ModelConfig& config);
+
 inline constexpr std::size_t kMostFeatureLayers = 64;  // of a target, that a head may read
 // The layers whose states a head reads, at least one; nothing where the file lacks the key.
 [[nodiscard]] Result<std::vector<int>> ReadFeatureLayers(const MetadataReader& read,
