@@ -119,7 +119,8 @@ class World {
       if (!sequence.offers.empty()) plan_us += kPlanUs;
       Plan& plan = plans.emplace_back();
       plan.seq = seq, plan.context = Context(sequence), plan.offers = sequence.offers;
-      if (s_.text != Text::kLate) plan.left = s_.request_tokens - sequence.tokens;
+      const int most = s_.most_tokens > 0 ? s_.most_tokens : s_.request_tokens;
+      if (s_.text != Text::kLate) plan.left = most - sequence.tokens;
     }
     if (fixed_ < 0) {
       model_.Choose(plans);
@@ -254,6 +255,19 @@ std::vector<Scenario> Scenarios() {
              .accepted = accepted,
              .prompt = prompt,
              .engine_rounds = rounds});
+  for (const int prompt : {500, 2000})
+    for (const double accepted : {0.1, 0.5, 0.8})
+      for (const int rounds : {0, 300})
+        for (const int tokens : {100, 400})
+          all.push_back({.name = fmt::format("prompt of {}, text of {}{}", prompt, tokens,
+                                             rounds > 0 ? ", first texts" : ""),
+                         .row = 0.08,
+                         .draft = 0.08,
+                         .accepted = accepted,
+                         .prompt = prompt,
+                         .request_tokens = tokens,
+                         .most_tokens = 4000,
+                         .engine_rounds = rounds});
   for (const double accepted : {0.1, 0.5, 0.65, 0.77, 0.85})
     for (const int rounds : {0, 300})
       for (const bool bursts : {false, true})

@@ -60,6 +60,7 @@ struct Scenario {
   bool turns = false;
   double bytes = 0, arithmetic = 0, draft_bytes = 0;
   int request_tokens = 400;
+  int most_tokens = 0;    // that a request asks for; 0: its own
   int engine_rounds = 0;  // a new engine, which has learned nothing, after so many; 0: one for all
   bool kept = false;      // a new engine knows how the last one's drafts were accepted
   bool other_texts = false;  // every second engine has a text whose drafts are accepted with 0.1

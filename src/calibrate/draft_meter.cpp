@@ -17,18 +17,23 @@ DraftMeter::DraftMeter(draft::Drafter& drafter, const DraftSetting& setting, int
                        int rounds)
     : drafter_(drafter),
       setting_(setting),
+      context_(std::max(1, context)),
+      rounds_(rounds),
       features_(static_cast<std::size_t>(kFeatureRows * setting.features_width)) {
   const auto n = static_cast<std::size_t>(setting.n_sequences);
   std::fill_n(features_.data(), features_.size(), 0.01F);
   processed_.resize(n), last_drafted_.resize(n), asks_.reserve(n), proposals_.resize(n);
-  for (SeqId seq = 0; seq < setting.n_sequences; ++seq) Start(seq, std::max(1, context), rounds);
+  for (SeqId seq = 0; seq < setting.n_sequences; ++seq) Start(seq);
 }
 
 DraftMeter::~DraftMeter() {
-  for (SeqId seq = 0; seq < setting_.n_sequences; ++seq) {
-    drafter_.End(seq);
-    if (setting_.target_cache != nullptr) setting_.target_cache->Truncate(seq, 0);
-  }
+  for (SeqId seq = 0; seq < setting_.n_sequences; ++seq) Stop(seq);
+}
+
+void DraftMeter::ReadAgain() {
+  for (SeqId seq = 0; seq < setting_.n_sequences; ++seq) Stop(seq), Start(seq);
+  read_rows_ = 0, read_ms_ = 0;
+  RoundMicroseconds(setting_.n_sequences, 1);
 }
 
 // Without room for them the drafter drafts nothing.
@@ -42,19 +47,25 @@ void DraftMeter::Hold(SeqId seq, int n_rows) noexcept {
   kv::Transaction(*cache, {&segment, 1}).Commit({&n_rows, 1});
 }
 
-void DraftMeter::Start(SeqId seq, int context, int rounds) {
+void DraftMeter::Start(SeqId seq) {
   if (setting_.target_cache != nullptr) setting_.target_cache->Truncate(seq, 0);
-  const std::vector<Token> prompt(static_cast<std::size_t>(context), kFiller);
+  const std::vector<Token> prompt(static_cast<std::size_t>(context_), kFiller);
   drafter_.Begin({.seq = seq,
                   .prompt = prompt,
-                  .max_new_tokens = rounds + 3 + setting_.drafts,
+                  .max_new_tokens = rounds_ + 3 + setting_.drafts,
                   .sampling = setting_.sampling,
                   .noise = Noise(0, static_cast<std::uint64_t>(seq))});
   int& processed = processed_[static_cast<std::size_t>(seq)];
-  while (processed < context) {
-    const int n = std::min(kFeatureRows, context - processed);
-    Observe(seq, n, processed + n == context);
+  processed = 0, last_drafted_[static_cast<std::size_t>(seq)] = 0;
+  while (processed < context_) {
+    const int n = std::min(kFeatureRows, context_ - processed);
+    Observe(seq, n, processed + n == context_);
   }
+}
+
+void DraftMeter::Stop(SeqId seq) noexcept {
+  drafter_.End(seq);
+  if (setting_.target_cache != nullptr) setting_.target_cache->Truncate(seq, 0);
 }
 
 // The target has processed n more positions; after the last of them one token is committed.

@@ -2,8 +2,8 @@
 // calibrate/draft_meter.h: times a drafter through its own interface, as the engine calls it. So
 // any drafter can be measured, with everything that it does besides its passes.
 //
-// A drafter really reads its context, once for each context. The drafter must have no running
-// sequences, and has none afterwards.
+// A drafter really reads its context. The drafter must have no running sequences, and has none
+// afterwards.
 #pragma once
 
 #include <vector>
@@ -36,6 +36,10 @@ class DraftMeter {
   DraftMeter(const DraftMeter&) = delete;
   DraftMeter& operator=(const DraftMeter&) = delete;
 
+  // Begins all sequences anew, whose contexts the drafter then reads again. The first reading of a model waited
+  // for the file and for memory, so RowMicroseconds tells of this one alone.
+  void ReadAgain();
+
   // Microseconds of one more draft for the first `rows` sequences together: the mean over a round
   // of the setting's drafts, all of which are rejected. Of a drafter that drafts at once: of the whole
   // proposal. Negative if a proposal was cut short, so that the round cannot be used.
@@ -45,18 +49,20 @@ class DraftMeter {
   // Microseconds of a whole round with so many drafts, at most the setting's.
   double RoundMicroseconds(int rows, int drafts) noexcept;
 
-  // Microseconds of a row that the drafter's model read before it drafted, the mean so far; 0: none
-  // was reported.
+  // Microseconds of a row that the drafter's model read before it drafted, the mean since the contexts were
+  // last begun; 0: none was reported.
   double RowMicroseconds() const { return read_rows_ == 0 ? 0 : 1000 * read_ms_ / read_rows_; }
 
  private:
-  void Start(SeqId seq, int context, int rounds);
+  void Start(SeqId seq);
+  void Stop(SeqId seq) noexcept;
   void Observe(SeqId seq, int n_features, bool commits) noexcept;
   void Hold(SeqId seq, int n_rows) noexcept;
   int PassesOf(int drafts) const { return drafter_.DraftsAtOnce() ? 1 : drafts; }
 
   draft::Drafter& drafter_;
   const DraftSetting& setting_;
+  const int context_, rounds_;
   AlignedBuffer<float> features_;  // of kFeatureRows positions
   std::vector<int> processed_;     // [sequences]: positions that the target has processed
   std::vector<draft::Ask> asks_;

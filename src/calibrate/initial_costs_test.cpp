@@ -218,6 +218,18 @@ TEST_F(InitialCosts, ADrafterThatIsDisturbedIsMeasuredUntilTwoReadingsAgree) {
   EXPECT_NEAR(costs_.DraftUs(0, 1), 200, 1e-6);
 }
 
+// The first pass of a model waits for its file. A prompt seemed to cost fifteen times what it does, so behind
+// long prompts models never drafted.
+TEST_F(InitialCosts, WhatADrafterReadsIsMeasuredWhenItReadsAgain) {
+  drafter_->tells_work = [this, read = 0]() mutable -> draft::Drafter::Work {
+    if (std::exchange(read, drafter_->n_begun) == drafter_->n_begun) return {};
+    return {.catch_up_ms = read == 1 ? 72.0 : 4.8, .catch_up_rows = 24};
+  };
+  ASSERT_TRUE(Learn());
+  EXPECT_DOUBLE_EQ(costs_.CatchUpUs(0, 100), 20'000);
+  EXPECT_EQ(drafter_->n_ended, drafter_->n_begun);
+}
+
 // Three rows and all drafts are disturbed for as long as anything is measured, and the machine is half
 // as fast as when the costs were kept.
 TEST_F(InitialCosts, WhatWasKeptBoundsWhatIsMeasured) {

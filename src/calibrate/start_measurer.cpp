@@ -213,6 +213,7 @@ StartMeasurer::DraftCosts StartMeasurer::Drafts(draft::Drafter& drafter) {
     pass.emplace(subject_, 0);
   DraftMeter meter(drafter, setting, prompt, rounds);
   meter.Microseconds(n);  // reads the contexts
+  meter.ReadAgain();
   const auto round = [&](int sequences, int round_drafts) {
     return RoundUs(meter, pass ? &*pass : nullptr, sequences, round_drafts, repeats);
   };

@@ -60,12 +60,15 @@ class FakeDrafter final : public draft::Drafter {
     }
   }
   void End(SeqId seq) noexcept override { At(seq).clear(), ++n_ended; }
-  Work TakeWork() noexcept override { return {.not_finite = not_finite}; }
+  Work TakeWork() noexcept override {
+    return tells_work ? tells_work() : Work{.not_finite = not_finite};
+  }
 
   int wrong_every = 0, most = kMaxDraft, evidence = 0, n_likely = 0, not_finite = 0;
   bool reports_distributions = false, reports_logits = false, at_once = false;
   bool fails_to_begin = false;
   std::function<void(int)> spends_time;  // called with the tokens that the first ask gets
+  std::function<Work()> tells_work;      // what TakeWork tells
   int n_begun = 0, n_ended = 0;          // requests
   float temperature = 0;                 // of the last one
   SaltId salt = kNoSalt;                 // the same
