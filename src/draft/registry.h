@@ -43,8 +43,8 @@ struct DrafterSettings {
   const model::HeadConfig* head = nullptr;
   kv::TablesShape tables = {};
   SharedTokens shared = 0;
-  // The positions that a drafter which reads the target's cache may see in place of all; 0: always as many as
-  // the options say.
+  // The positions of a long text that a copy of the target may see, and that a draft model reads, in place of
+  // all; 0: as many as the options say.
   int narrow_window = 0;
 };
 

@@ -87,8 +87,7 @@ std::span<const Token> Engine::Impl::DraftFeedOf(Ticket ticket) const noexcept {
     const auto* const model = dynamic_cast<const draft::DraftModel*>(drafters_[d].drafter.get());
     if (model == nullptr) continue;
     const auto text = s.sampler.text();
-    return text.subspan(
-        std::min(text.size(), static_cast<std::size_t>(model->cached(planned.seq))));
+    return text.last(std::min(text.size(), static_cast<std::size_t>(model->unread(planned.seq))));
   }
   return {};
 }

@@ -19,10 +19,18 @@ constexpr int kCatchUpRows = 512;
 constexpr std::array<std::string_view, 3> kStandaloneAliases = {"draft", "draft-simple",
                                                                 "draft-model"};
 
+// With a window each token that the window does not show may be left out. Where nobody chose one, a few thousand
+// tokens are read whole.
+ReadingWindow ReadingOf(const DrafterSettings& settings) {
+  if (const int window = settings.options.draft_window; window > 0)
+    return {.pass = window, .most = window + 2 * tensor::kKvBlock, .back = window};
+  return {.most = 4 * settings.narrow_window, .back = settings.narrow_window};
+}
+
 Result<std::unique_ptr<Drafter>> MakeDraftModel(DrafterSettings settings) {
   return std::make_unique<DraftModel>(std::move(settings.runner), settings.tables, settings.shared,
                                       settings.max_draft, *settings.kernels, settings.kv_cache,
-                                      settings.options.draft_window);
+                                      ReadingOf(settings));
 }
 
 }  // namespace
@@ -38,12 +46,12 @@ extern const DrafterSpec kStandaloneSpec = {.info = {.name = "standalone",
 
 DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,
                        const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
-                       bool keeps_cache, int window)
+                       bool keeps_cache, const ReadingWindow& reading)
     : ListedDrafter(kStandaloneSpec),
       runner_(std::move(runner)),
       cache_(tables),
       keeps_cache_(keeps_cache),
-      window_(window),
+      reading_(reading),
       wide_(shared, runner_->info().output_tokens) {
   const auto n = static_cast<std::size_t>(cache_.shape().n_sequences);
   sequences_.reserve(n);
@@ -59,11 +67,12 @@ DraftModel::DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesSh
 
 void DraftModel::Begin(const SequenceStart& start) {
   Sequence& s = sequences_[static_cast<std::size_t>(start.seq)];
-  s.text.Cut(Common(start));
+  s.reads_all = reading_.most == 0 || start.own_text_only;
+  s.text.Cut(s.reads_all && s.text.leaves_out() ? 0 : Common(start));
   const int known = s.text.length();
   s.chain.Start(start);
-  s.text.Reserve(static_cast<int>(start.prompt.size()) + start.max_new_tokens +
-                 s.chain.max_draft());
+  s.text.Reserve(static_cast<int>(start.prompt.size()) + start.max_new_tokens + s.chain.max_draft(),
+                 !s.reads_all);
   // The newest token is read by the first pass.
   const int length = static_cast<int>(s.text.Read(s.chain.text()).size());
   cache_.Truncate(start.seq, std::min({cache_.length(start.seq), known, std::max(0, length - 1)}));
@@ -93,9 +102,28 @@ void DraftModel::End(SeqId seq) noexcept {
 }
 
 int DraftModel::Missing(SeqId seq) const noexcept {
-  const int missing =
-      sequences_[static_cast<std::size_t>(seq)].text.length() - 1 - cache_.length(seq);
-  return std::max(0, missing - 1);  // the last one is a second row of the first draft's pass
+  const int cached = cache_.length(seq),
+            behind = ReadsTheEnd(seq)
+                         ? reading_.back + OwnText::kKept - std::min(cached, OwnText::kKept)
+                         : sequences_[static_cast<std::size_t>(seq)].text.length() - cached;
+  return std::max(0, behind - 2);  // the last one is a second row of the first draft's pass
+}
+
+bool DraftModel::ReadsTheEnd(SeqId seq) const noexcept {
+  const Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+  if (s.reads_all) return false;
+  const int length = s.text.length();
+  if (length - 1 - cache_.length(seq) > reading_.most) return true;
+  // What is left of the model's own context has no room for drafts, and will have room for many.
+  return length + s.chain.max_draft() > cache_.shape().max_positions &&
+         2 * length > 3 * (OwnText::kKept + reading_.back);
+}
+
+void DraftModel::LeaveOut(SeqId seq) noexcept {
+  Sequence& s = sequences_[static_cast<std::size_t>(seq)];
+  s.text.LeaveOut(s.chain.text().first(static_cast<std::size_t>(s.chain.position())),
+                  reading_.back);
+  cache_.Truncate(seq, std::min(cache_.length(seq), OwnText::kKept));
 }
 
 Drafter::Work DraftModel::TakeWork() noexcept {
@@ -107,6 +135,7 @@ void DraftModel::Propose(std::span<const Ask> asks, std::span<round::Proposal> p
     Sequence& s = sequences_[static_cast<std::size_t>(ask.seq)];
     // Drafts may be left of a proposal whose outcome was never observed.
     s.text.Cut(s.chain.position());
+    if (ReadsTheEnd(ask.seq)) LeaveOut(ask.seq);
     const int length = s.text.length();
     cache_.Truncate(ask.seq, std::min(cache_.length(ask.seq), std::max(0, length - 1)));
     // Feeding the text and all drafts but the last must fit the cache.
@@ -180,8 +209,10 @@ void DraftModel::Read(std::span<const Token> text) noexcept {
 
 const model::PassResult& DraftModel::Run() noexcept {
   kv::Transaction transaction(cache_, segments_);
-  const model::PassResult& result = runner_->Run(
-      {.tokens = tokens_, .segments = segments_, .logit_rows = logit_rows_, .window = window_});
+  const model::PassResult& result = runner_->Run({.tokens = tokens_,
+                                                  .segments = segments_,
+                                                  .logit_rows = logit_rows_,
+                                                  .window = reading_.pass});
   transaction.Commit(kept_);
   ++work_.forwards;
   return result;
@@ -206,13 +237,13 @@ bool DraftModel::Advance() noexcept {
   if (tokens_.empty()) return false;
   const model::PassResult& result = Run();
   for (std::size_t i = 0; i < logit_seqs_.size(); ++i) {
-    auto& [chain, text, prompt_read, may_read] =
-        sequences_[static_cast<std::size_t>(logit_seqs_[i])];
+    Sequence& s = sequences_[static_cast<std::size_t>(logit_seqs_[i])];
+    Chain& chain = s.chain;
     if (result.Finite(static_cast<int>(i)))
       chain.Draw(wide_.Of(result.Logits(static_cast<int>(i))));
     else
       chain.EndDraft(), ++work_.not_finite;
-    if (chain.drafting() && !text.HasOne(chain.text().back())) chain.EndDraft();
+    if (chain.drafting() && !s.text.HasOne(chain.text().back())) chain.EndDraft();
   }
   return true;
 }

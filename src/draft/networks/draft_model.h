@@ -8,7 +8,8 @@
 // - c missing ones (1, or 2 after a draft that was accepted whole; the prompt at the first
 // proposal), then its own drafts except the last. Observe removes rejected ones. All sequences that
 // draft together share each pass. If Begin replaces a text that has not ended, the positions that
-// both share stay in the cache.
+// both share stay in the cache. Of a text that it would read for long it leaves out the middle, and may be wrong
+// about what only that tells.
 #pragma once
 
 #include <memory>
@@ -26,15 +27,22 @@ namespace foretoken::draft {
 
 extern const DrafterSpec kStandaloneSpec;
 
+// What a draft model reads of a long text. A text of which it lacks more than `most` tokens it reads from its
+// last `back` ones, behind the first block of 32, as if nothing stood between; most 0: it reads all.
+struct ReadingWindow {
+  int pass = 0;  // the window of its passes (model/pass.h)
+  int most = 0, back = 0;
+};
+
 class DraftModel final : public ListedDrafter {
  public:
   // runner: the draft model; its max_logit_rows is at least the number of sequences in `tables`,
   // which have as many blocks as the runner. shared: tokens that may be drafted. max_draft: tokens
   // of one proposal at most. keeps_cache: if false, each proposal computes the keys and values of
-  // its texts again, except while it reads a long prompt in parts. window: of its passes (model/pass.h).
+  // its texts again, except while it reads a long prompt in parts.
   DraftModel(std::unique_ptr<model::Runner> runner, const kv::TablesShape& tables,
              const SharedTokens& shared, int max_draft, const kernels::Kernels& kernels,
-             bool keeps_cache = true, int window = 0);
+             bool keeps_cache = true, const ReadingWindow& reading = {});
 
   bool ReportsLogits() const override { return true; }
   void Begin(const SequenceStart& start) override;
@@ -45,16 +53,24 @@ class DraftModel final : public ListedDrafter {
   Work TakeWork() noexcept override;
 
   int cached(SeqId seq) const { return cache_.length(seq); }
+  // Its own tokens of the text that the cache lacks, the newest one among them.
+  int unread(SeqId seq) const {
+    return sequences_[static_cast<std::size_t>(seq)].text.length() - cached(seq);
+  }
 
  private:
   struct Sequence {
     Chain chain;
     OwnText text;  // of the chain, in the model's tokens
     bool prompt_read = false;
-    int may_read = 0;  // rows in this proposal
+    bool reads_all = true;  // drafts are a function of the text alone
+    int may_read = 0;       // rows in this proposal
   };
 
   void DropCaches() noexcept;
+  // Whether the text is read from its last tokens, of which the cache has at most the first block.
+  bool ReadsTheEnd(SeqId seq) const noexcept;
+  void LeaveOut(SeqId seq) noexcept;
   int Common(const SequenceStart& start) const noexcept;
   void CatchUp() noexcept;
   bool Advance() noexcept;
@@ -64,7 +80,7 @@ class DraftModel final : public ListedDrafter {
   std::unique_ptr<model::Runner> runner_;
   kv::BlockTables cache_;
   const bool keeps_cache_;
-  const int window_;
+  const ReadingWindow reading_;
   WideLogits wide_;
   std::vector<Sequence> sequences_;
   // The pass that is being built; the constructor reserves the memory.

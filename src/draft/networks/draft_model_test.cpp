@@ -15,7 +15,8 @@ constexpr int kModelMaxDraft = 6, kModelSequences = 2, kModelPositions = 128,
 class ModelBench {
  public:
   std::unique_ptr<DraftModel> Make() { return Make(kModelVocabulary, kModelVocabulary); }
-  std::unique_ptr<DraftModel> Make(const SharedTokens& shared, int vocabulary) {
+  std::unique_ptr<DraftModel> Make(const SharedTokens& shared, int vocabulary,
+                                   const ReadingWindow& reading = {}) {
     const kv::TablesShape tables{.n_sequences = kModelSequences, .max_positions = kModelPositions};
     auto runner = std::make_unique<model::FakeRunner>(
         model::FakeRunnerOptions{.vocabulary = vocabulary,
@@ -23,17 +24,18 @@ class ModelBench {
                                  .max_logit_rows = kModelSequences,
                                  .n_blocks = tables.n_blocks()});
     return std::make_unique<DraftModel>(std::move(runner), tables, shared, kModelMaxDraft,
-                                        kernels::KernelsFor(kernels::Isa::kScalar));
+                                        kernels::KernelsFor(kernels::Isa::kScalar), true, reading);
   }
-  static void Begin(DraftModel& drafter, SeqId seq, std::span<const Token> text,
-                    float temperature) {
+  static void Begin(DraftModel& drafter, SeqId seq, std::span<const Token> text, float temperature,
+                    bool own_text_only = false) {
     SamplingParameters sampling;
     sampling.temperature = temperature;
     drafter.Begin({.seq = seq,
                    .prompt = text,
                    .max_new_tokens = 150,
                    .sampling = sampling,
-                   .noise = Noise(7, static_cast<std::uint64_t>(seq))});
+                   .noise = Noise(7, static_cast<std::uint64_t>(seq)),
+                   .own_text_only = own_text_only});
   }
 };
 
@@ -192,6 +194,134 @@ TEST(DraftModel, ReadsAnotherVocabularyAfterAnyAcceptsAndRejects) {
   }
   EXPECT_GT(compared, 100);
   EXPECT_GT(full, 5);
+}
+
+// ---- Long texts ------------------------------------------------------------------------------------
+
+constexpr ReadingWindow kReading = {.most = 40, .back = 24};
+constexpr int kFirstBlock = OwnText::kKept;
+
+std::vector<Token> RandomTokens(std::mt19937& random, int n) {
+  std::vector<Token> text;
+  for (int i = 0; i < n; ++i) text.push_back(RandomToken(random));
+  return text;
+}
+
+// What a model of this vocabulary drafts behind the first block and the rest of its own text from `begin` on.
+Drafts DraftsBehind(std::span<const Token> own, int begin, int n, int vocabulary) {
+  std::vector<Token> seen(own.begin(), own.begin() + kFirstBlock);
+  seen.insert(seen.end(), own.begin() + begin, own.end());
+  ModelBench bench;
+  const auto model = bench.Make(vocabulary, vocabulary);
+  ModelBench::Begin(*model, 0, seen, 0);
+  return draft::Proposed(*model, 0, n, vocabulary);
+}
+
+TEST(DraftModel, ReadsALongTextFromItsEnd) {
+  std::mt19937 random(5);
+  ModelBench bench;
+  const auto drafter = bench.Make(kModelVocabulary, kModelVocabulary, kReading);
+  std::vector<Token> text = RandomTokens(random, 100);
+  ModelBench::Begin(*drafter, 0, text, 0);
+  EXPECT_EQ(drafter->Missing(0), kFirstBlock + kReading.back - 2);
+  const int begin = 100 - kReading.back;
+  EXPECT_TRUE(ProposedByModel(*drafter, 0, 3) == DraftsBehind(text, begin, 3, kModelVocabulary));
+  EXPECT_EQ(drafter->cached(0), kFirstBlock + kReading.back + 2);
+  EXPECT_EQ(drafter->TakeWork().catch_up_rows, kFirstBlock + kReading.back - 1);
+
+  // What comes is read on from there, and a text that goes on from this one, too.
+  const auto add = [&](int accepted) {
+    std::vector<Token> committed = RandomTokens(random, 1 + accepted);
+    const Observation o{.seq = 0, .committed = committed, .drafted = 3, .accepted = 0};
+    drafter->Observe({&o, 1});
+    text.insert(text.end(), committed.begin(), committed.end());
+  };
+  add(4);
+  EXPECT_TRUE(ProposedByModel(*drafter, 0, 3) == DraftsBehind(text, begin, 3, kModelVocabulary));
+  text.resize(100), text.push_back(7);
+  ModelBench::Begin(*drafter, 0, text, 0);
+  EXPECT_EQ(drafter->Missing(0), 0);
+  EXPECT_TRUE(ProposedByModel(*drafter, 0, 3) == DraftsBehind(text, begin, 3, kModelVocabulary));
+}
+
+TEST(DraftModel, ReadsALongTextAgainWhereItLacksMuch) {
+  std::mt19937 random(6);
+  ModelBench bench;
+  const auto drafter = bench.Make(kModelVocabulary, kModelVocabulary, kReading);
+  std::vector<Token> text = RandomTokens(random, 60);
+  ModelBench::Begin(*drafter, 0, text, 0);
+  ProposedByModel(*drafter, 0, 2);
+  const std::vector<Token> more = RandomTokens(random, 50);
+  text.insert(text.end(), more.begin(), more.end());
+  ModelBench::Begin(*drafter, 0, text, 0);
+  EXPECT_EQ(drafter->Missing(0), kReading.back - 2);  // the first block is there
+  const int begin = 110 - kReading.back;
+  EXPECT_TRUE(ProposedByModel(*drafter, 0, 2) == DraftsBehind(text, begin, 2, kModelVocabulary));
+
+  // A text that shares only what was left out, or the first block.
+  for (const int shared : {70, 20}) {
+    std::vector<Token> other(text.begin(), text.begin() + shared);
+    const std::vector<Token> own = RandomTokens(random, 20);
+    other.insert(other.end(), own.begin(), own.end());
+    ModelBench::Begin(*drafter, 0, other, 0);
+    const int n = static_cast<int>(other.size()),
+              from = n - 1 - std::min(shared, kFirstBlock) > kReading.most ? n - kReading.back
+                                                                           : kFirstBlock;
+    EXPECT_TRUE(ProposedByModel(*drafter, 0, 2) ==
+                DraftsBehind(other, std::min(from, n), 2, kModelVocabulary))
+        << shared;
+  }
+}
+
+TEST(DraftModel, ReadsAllWhereTheTextFollowsItsDrafts) {
+  std::mt19937 random(7);
+  ModelBench bench;
+  const auto drafter = bench.Make(kModelVocabulary, kModelVocabulary, kReading),
+             whole = bench.Make();
+  const std::vector<Token> text = RandomTokens(random, 100);
+  ModelBench::Begin(*drafter, 0, text, 0);
+  ProposedByModel(*drafter, 0, 2);
+  ModelBench::Begin(*drafter, 0, text, 0, true);
+  ModelBench::Begin(*whole, 0, text, 0);
+  EXPECT_EQ(drafter->Missing(0), 98);
+  EXPECT_TRUE(ProposedByModel(*drafter, 0, 2) == ProposedByModel(*whole, 0, 2));
+  EXPECT_EQ(drafter->cached(0), 101);
+}
+
+// 128 positions are its own context.
+TEST(DraftModel, DraftsBehindTextsThatItsContextDoesNotHold) {
+  std::mt19937 random(8);
+  ModelBench bench;
+  const auto drafter = bench.Make(kModelVocabulary, kModelVocabulary, kReading);
+  std::vector<Token> text = RandomTokens(random, 300);
+  ModelBench::Begin(*drafter, 0, text, 0);
+  int begin = 300 - kReading.back;
+  for (int round = 0; round < 120; ++round) {
+    const int own = kFirstBlock + static_cast<int>(text.size()) - begin;
+    if (own + kModelMaxDraft > kModelPositions)
+      begin = static_cast<int>(text.size()) - kReading.back;
+    ASSERT_TRUE(ProposedByModel(*drafter, 0, 2) == DraftsBehind(text, begin, 2, kModelVocabulary))
+        << round;
+    const Token token = RandomToken(random);
+    const Observation o{.seq = 0, .committed = {&token, 1}, .drafted = 2, .accepted = 0};
+    drafter->Observe({&o, 1});
+    text.push_back(token);
+  }
+  EXPECT_GT(begin, 300);
+}
+
+TEST(DraftModel, ReadsALongTextOfAnotherVocabularyFromItsEnd) {
+  std::mt19937 random(9);
+  ModelBench bench;
+  const auto map = Map();
+  const auto drafter = bench.Make(SharedTokens(map), kOwnVocabulary, kReading);
+  const std::vector<Token> text = RandomTokens(random, 90);
+  const std::vector<Token> own = OwnTokens(*map, text);
+  ASSERT_GT(own.size(), 100U);
+  ModelBench::Begin(*drafter, 0, text, 0);
+  EXPECT_EQ(drafter->Missing(0), kFirstBlock + kReading.back - 2);
+  draft::Proposed(*drafter, 0, 1, kModelVocabulary);
+  EXPECT_EQ(drafter->cached(0), kFirstBlock + kReading.back);
 }
 
 }  // namespace

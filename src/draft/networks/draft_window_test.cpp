@@ -77,7 +77,7 @@ TEST(DraftWindow, IsThatOfThePassesOfADraftModelAndOfTheTargetItself) {
   const SpeculativeOptions options{.draft_window = kSeenWindow};
   auto network = FakeNetwork(shape);
   const model::FakeRunner* const of_model = network.get();
-  DraftModel model(std::move(network), shape, 50, 4, kernels, true, kSeenWindow);
+  DraftModel model(std::move(network), shape, 50, 4, kernels, true, {.pass = kSeenWindow});
   EXPECT_EQ(WindowOfADraft(model, *of_model), kSeenWindow);
 
   kv::BlockTables target(shape);

@@ -14,7 +14,8 @@
 namespace foretoken::engine {
 namespace {
 
-// A copy of the model may see this window of the texts that are so long.
+// A copy of the model may see this window of the texts that are so long, and draft models read it of those of which
+// they lack so much.
 constexpr int kNarrowWindow = 1024, kLongText = 4 * kNarrowWindow;
 
 }  // namespace
@@ -108,7 +109,8 @@ Status DrafterMaker::MakeFromFile(loader::DraftPart& draft) {
   if (draft.part.config.head) settings.head = &*draft.part.config.head;
   settings.tables = draft.part.tables;
   settings.shared = draft.shared;
-  if (draft.part.copy) settings.narrow_window = NarrowWindow(draft.part.config);
+  if (draft.part.copy || draft.spec->reads_models)
+    settings.narrow_window = NarrowWindow(draft.part.config);
   FORETOKEN_TRY(auto drafter, draft.spec->make(std::move(settings)));
   loader::DrafterEntry entry = {
       .method = std::string(draft.spec->info.name),

@@ -93,7 +93,8 @@ class FileDrafter::Parts {
     grammars_.emplace(*tokenizer_, tokenizer_->end_tokens());
     face_.emplace(
         std::make_unique<draft::DraftModel>(std::move(loaded), part.tables, vocabulary, kMaxDraft,
-                                            *kernels_, /*keeps_cache=*/true, options_.draft_window),
+                                            *kernels_, /*keeps_cache=*/true,
+                                            draft::ReadingWindow{.pass = options_.draft_window}),
         draft::BuiltInSettings{.name = options_.name,
                                .max_sequences = options_.max_sequences,
                                .vocabulary = vocabulary,

@@ -162,6 +162,43 @@ TEST(DraftWindow, ACopyMaySeeOneOfALongText) {
   }
 }
 
+// A draft model reads a text of which it lacks more than 4,096 tokens from its last 1,024.
+TEST(DraftWindow, ADraftModelReadsALongTextFromItsEnd) {
+  const std::string folder = fixtures::TemporaryFolder();
+  fixtures::TinyModelOptions shape{.seed = 85, .context_length = 8192};
+  EngineOptions options{.model = fixtures::WriteTinyModel(folder, shape),
+                        .context_size = 4400,
+                        .max_sequences = 2,
+                        .threads = 1};
+  options.repack_cache = "off";
+  options.speculative.method = "none";
+  auto requests = ColdAndWarm(4, 4080, 40);  // two begin before, two behind
+  const auto plain = *OpenEngine(options)->GenerateBatch(requests);
+  shape.noise = 0.05;
+  options.draft_model = fixtures::WriteTinyModel(folder, shape);
+  options.speculative.method = "standalone";
+  options.speculative.num_speculative_tokens = 3;
+  options.speculative.controller = "fixed";
+  const auto passes_of_reading = [](const Completion& text) {
+    return text.speculation.draft_forwards - text.speculation.drafted;
+  };
+  for (const VerifyStrategy strategy : {VerifyStrategy::kSampleMatch, VerifyStrategy::kResidual}) {
+    options.speculative.strategy = strategy;
+    const bool follows =
+        strategy == VerifyStrategy::kResidual;  // the text its drafts, above temperature 0
+    options.max_sequences = 1;
+    const auto drafted = *OpenEngine(options)->GenerateBatch(requests);
+    for (std::size_t i = 0; i < drafted.size(); ++i) {
+      const bool warm = requests[i].sampling.temperature > 0,
+                 behind = requests[i].prompt_tokens.size() > 4097;
+      if (!follows || !warm) ExpectSame(drafted[i], plain[i], "text " + std::to_string(i));
+      EXPECT_GT(drafted[i].speculation.accepted, 0) << i;
+      EXPECT_EQ(passes_of_reading(drafted[i]) < 8, behind && !(follows && warm))
+          << i << ": " << passes_of_reading(drafted[i]);
+    }
+  }
+}
+
 TEST(DraftWindow, SaysWhatIsWrongWithItsSettings) {
   WindowedDraft self = WindowedDrafts().back();
   const auto why = [&self](int window) { return MessageOf(Engine::Open(OptionsOf(self, window))); };
