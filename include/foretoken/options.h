@@ -96,8 +96,10 @@ struct SpeculativeOptions {
   std::string draft_vocabulary_sample = {};
   // Draft models, heads and "self" see the last so many positions of a text, the few before them in their
   // block of 32, and the first block, wherever their layers see more: a draft in a long text then costs
-  // what it costs in a short one. Which tokens are drafted depends on it, the text does not. A draft model
-  // or head reads its prompts so, too. 0: they see all.
+  // what it costs in a short one. Which tokens are drafted depends on it, the text does not. Heads read their
+  // prompts so, too, and draft models read what they see alone. 0: they see all; but of a text of which it
+  // lacks more than 4,096 tokens a draft model reads the first 32 and the last 1,024, and "self" sees those
+  // where that pays. A window as long as the context: all, in any case.
   int draft_window = 0;
   // Drafts of "self" also see so many blocks of 32 positions before their window: in each layer and for the queries of
   // each key-value head those in which a key may fit best, as the bounds of their keys tell. So what is asked for
