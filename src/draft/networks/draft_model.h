@@ -8,8 +8,8 @@
 // - c missing ones (1, or 2 after a draft that was accepted whole; the prompt at the first
 // proposal), then its own drafts except the last. Observe removes rejected ones. All sequences that
 // draft together share each pass. If Begin replaces a text that has not ended, the positions that
-// both share stay in the cache. Of a text that it would read for long it leaves out the middle, and may be wrong
-// about what only that tells.
+// both share stay in the cache. It leaves out the middle of a text that it would read for long, and may be
+// wrong about what only that tells.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ namespace foretoken::draft {
 
 extern const DrafterSpec kStandaloneSpec;
 
-// What a draft model reads of a long text. A text of which it lacks more than `most` tokens it reads from its
-// last `back` ones, behind the first block of 32, as if nothing stood between; most 0: it reads all.
+// What a draft model reads of a long text. Where it lacks more than `most` tokens, it reads the first block of 32
+// and the last `back` ones, as if nothing stood between; most 0: it reads all.
 struct ReadingWindow {
   int pass = 0;  // the window of its passes (model/pass.h)
   int most = 0, back = 0;

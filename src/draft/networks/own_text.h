@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/networks/own_text.h: the text of a sequence in the tokens of its draft model. If both have one
-// vocabulary, it is the text itself. Of a long text the middle may be left out. Otherwise each token of the text has its own reading
-// (foretoken/tools/model_file.h), so a longer text only adds to it.
+// vocabulary, it is the text itself. Otherwise each token of the text has its own reading
+// (foretoken/tools/model_file.h), so a longer text only adds to it. The middle of a long text may be left
+// out.
 #pragma once
 
 #include <algorithm>
@@ -100,7 +101,7 @@ class OwnText {
   int most_ = 0, n_ = 0;       // n_: tokens of the text that were read
   int left_out_ = 0;           // own tokens behind the first kKept
   std::vector<Token> tokens_;  // at most most_ + 1; empty where the text itself is read
-  std::vector<int> ends_;  // own tokens of the first i + 1 tokens of the text, if there is a map
+  std::vector<int> ends_;      // own tokens of the first i + 1 tokens of the text; only with a map
 };
 
 }  // namespace foretoken::draft
