@@ -34,7 +34,7 @@ struct ModelDrafterOptions {
   int threads = 0;                  // this drafter's own; 0: as EngineOptions
   CacheType cache_type_k = CacheType::kF16;
   CacheType cache_type_v = CacheType::kF16;
-  int draft_window = 0;  // as SpeculativeOptions
+  int draft_window = 0;  // as SpeculativeOptions, but texts are read whole
   int prefill_rows = 256;
   std::string isa = {};               // as EngineOptions
   std::string repack_cache = "auto";  // as EngineOptions
