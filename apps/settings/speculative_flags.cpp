@@ -96,7 +96,8 @@ std::vector<Row> MethodRows() {
        {"--draft-window"},
        "N",
        "drafters with a network see the first block of 32 positions and the last N alone; 0: all, "
-       "but behind 4,096 positions draft models 1,024, and self where that pays; default 0"},
+       "but of a text beyond 4,096 tokens draft models see the last 1,024, and self does where "
+       "that pays; default 0"},
       {"draft_best_blocks",
        {"--draft-best-blocks"},
        "N",

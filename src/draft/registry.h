@@ -43,9 +43,9 @@ struct DrafterSettings {
   const model::HeadConfig* head = nullptr;
   kv::TablesShape tables = {};
   SharedTokens shared = 0;
-  // The positions of a long text that a copy of the target may see, and that a draft model reads, in place of
-  // all; 0: as many as the options say.
-  int narrow_window = 0;
+  // The positions of a text of more than long_text of them that a copy of the target may see, and that a draft
+  // model reads, in place of all; 0: as many as the options say.
+  int narrow_window = 0, long_text = 0;
 };
 
 struct DrafterSpec {

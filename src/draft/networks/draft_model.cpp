@@ -19,12 +19,12 @@ constexpr int kCatchUpRows = 512;
 constexpr std::array<std::string_view, 3> kStandaloneAliases = {"draft", "draft-simple",
                                                                 "draft-model"};
 
-// With a window each token that the window does not show may be left out. Where nobody chose one, a few thousand
-// tokens are read whole.
+// With a window, what it does not show is left out as soon as that saves two blocks.
 ReadingWindow ReadingOf(const DrafterSettings& settings) {
   if (const int window = settings.options.draft_window; window > 0)
     return {.pass = window, .most = window + 2 * tensor::kKvBlock, .back = window};
-  return {.most = 4 * settings.narrow_window, .back = settings.narrow_window};
+  if (settings.narrow_window == 0) return {};
+  return {.most = settings.long_text, .back = settings.narrow_window};
 }
 
 Result<std::unique_ptr<Drafter>> MakeDraftModel(DrafterSettings settings) {

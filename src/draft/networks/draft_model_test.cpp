@@ -201,53 +201,54 @@ TEST(DraftModel, ReadsAnotherVocabularyAfterAnyAcceptsAndRejects) {
 constexpr ReadingWindow kReading = {.most = 40, .back = 24};
 constexpr int kFirstBlock = OwnText::kKept;
 
+std::unique_ptr<DraftModel> MakeReader(ModelBench& bench) {
+  return bench.Make(kModelVocabulary, kModelVocabulary, kReading);
+}
+
 std::vector<Token> RandomTokens(std::mt19937& random, int n) {
   std::vector<Token> text;
   for (int i = 0; i < n; ++i) text.push_back(RandomToken(random));
   return text;
 }
 
-// What a model of this vocabulary drafts behind the first block and the rest of its own text from `begin` on.
-Drafts DraftsBehind(std::span<const Token> own, int begin, int n, int vocabulary) {
-  std::vector<Token> seen(own.begin(), own.begin() + kFirstBlock);
-  seen.insert(seen.end(), own.begin() + begin, own.end());
+// Whether it drafts what a model does that reads the first block and the rest of the text from `begin` on.
+bool DraftsBehind(DraftModel& drafter, std::span<const Token> text, int begin, int n) {
+  std::vector<Token> seen(text.begin(), text.begin() + kFirstBlock);
+  seen.insert(seen.end(), text.begin() + begin, text.end());
   ModelBench bench;
-  const auto model = bench.Make(vocabulary, vocabulary);
+  const auto model = bench.Make();
   ModelBench::Begin(*model, 0, seen, 0);
-  return draft::Proposed(*model, 0, n, vocabulary);
+  return ProposedByModel(drafter, 0, n) == ProposedByModel(*model, 0, n);
 }
 
 TEST(DraftModel, ReadsALongTextFromItsEnd) {
   std::mt19937 random(5);
   ModelBench bench;
-  const auto drafter = bench.Make(kModelVocabulary, kModelVocabulary, kReading);
+  const auto drafter = MakeReader(bench);
   std::vector<Token> text = RandomTokens(random, 100);
   ModelBench::Begin(*drafter, 0, text, 0);
   EXPECT_EQ(drafter->Missing(0), kFirstBlock + kReading.back - 2);
   const int begin = 100 - kReading.back;
-  EXPECT_TRUE(ProposedByModel(*drafter, 0, 3) == DraftsBehind(text, begin, 3, kModelVocabulary));
+  EXPECT_TRUE(DraftsBehind(*drafter, text, begin, 3));
   EXPECT_EQ(drafter->cached(0), kFirstBlock + kReading.back + 2);
   EXPECT_EQ(drafter->TakeWork().catch_up_rows, kFirstBlock + kReading.back - 1);
 
   // What comes is read on from there, and a text that goes on from this one, too.
-  const auto add = [&](int accepted) {
-    std::vector<Token> committed = RandomTokens(random, 1 + accepted);
-    const Observation o{.seq = 0, .committed = committed, .drafted = 3, .accepted = 0};
-    drafter->Observe({&o, 1});
-    text.insert(text.end(), committed.begin(), committed.end());
-  };
-  add(4);
-  EXPECT_TRUE(ProposedByModel(*drafter, 0, 3) == DraftsBehind(text, begin, 3, kModelVocabulary));
+  const std::vector<Token> committed = RandomTokens(random, 5);
+  const Observation o{.seq = 0, .committed = committed, .drafted = 3, .accepted = 0};
+  drafter->Observe({&o, 1});
+  text.insert(text.end(), committed.begin(), committed.end());
+  EXPECT_TRUE(DraftsBehind(*drafter, text, begin, 3));
   text.resize(100), text.push_back(7);
   ModelBench::Begin(*drafter, 0, text, 0);
   EXPECT_EQ(drafter->Missing(0), 0);
-  EXPECT_TRUE(ProposedByModel(*drafter, 0, 3) == DraftsBehind(text, begin, 3, kModelVocabulary));
+  EXPECT_TRUE(DraftsBehind(*drafter, text, begin, 3));
 }
 
 TEST(DraftModel, ReadsALongTextAgainWhereItLacksMuch) {
   std::mt19937 random(6);
   ModelBench bench;
-  const auto drafter = bench.Make(kModelVocabulary, kModelVocabulary, kReading);
+  const auto drafter = MakeReader(bench);
   std::vector<Token> text = RandomTokens(random, 60);
   ModelBench::Begin(*drafter, 0, text, 0);
   ProposedByModel(*drafter, 0, 2);
@@ -256,7 +257,7 @@ TEST(DraftModel, ReadsALongTextAgainWhereItLacksMuch) {
   ModelBench::Begin(*drafter, 0, text, 0);
   EXPECT_EQ(drafter->Missing(0), kReading.back - 2);  // the first block is there
   const int begin = 110 - kReading.back;
-  EXPECT_TRUE(ProposedByModel(*drafter, 0, 2) == DraftsBehind(text, begin, 2, kModelVocabulary));
+  EXPECT_TRUE(DraftsBehind(*drafter, text, begin, 2));
 
   // A text that shares only what was left out, or the first block.
   for (const int shared : {70, 20}) {
@@ -267,17 +268,14 @@ TEST(DraftModel, ReadsALongTextAgainWhereItLacksMuch) {
     const int n = static_cast<int>(other.size()),
               from = n - 1 - std::min(shared, kFirstBlock) > kReading.most ? n - kReading.back
                                                                            : kFirstBlock;
-    EXPECT_TRUE(ProposedByModel(*drafter, 0, 2) ==
-                DraftsBehind(other, std::min(from, n), 2, kModelVocabulary))
-        << shared;
+    EXPECT_TRUE(DraftsBehind(*drafter, other, std::min(from, n), 2)) << shared;
   }
 }
 
 TEST(DraftModel, ReadsAllWhereTheTextFollowsItsDrafts) {
   std::mt19937 random(7);
   ModelBench bench;
-  const auto drafter = bench.Make(kModelVocabulary, kModelVocabulary, kReading),
-             whole = bench.Make();
+  const auto drafter = MakeReader(bench), whole = bench.Make();
   const std::vector<Token> text = RandomTokens(random, 100);
   ModelBench::Begin(*drafter, 0, text, 0);
   ProposedByModel(*drafter, 0, 2);
@@ -292,7 +290,7 @@ TEST(DraftModel, ReadsAllWhereTheTextFollowsItsDrafts) {
 TEST(DraftModel, DraftsBehindTextsThatItsContextDoesNotHold) {
   std::mt19937 random(8);
   ModelBench bench;
-  const auto drafter = bench.Make(kModelVocabulary, kModelVocabulary, kReading);
+  const auto drafter = MakeReader(bench);
   std::vector<Token> text = RandomTokens(random, 300);
   ModelBench::Begin(*drafter, 0, text, 0);
   int begin = 300 - kReading.back;
@@ -300,8 +298,7 @@ TEST(DraftModel, DraftsBehindTextsThatItsContextDoesNotHold) {
     const int own = kFirstBlock + static_cast<int>(text.size()) - begin;
     if (own + kModelMaxDraft > kModelPositions)
       begin = static_cast<int>(text.size()) - kReading.back;
-    ASSERT_TRUE(ProposedByModel(*drafter, 0, 2) == DraftsBehind(text, begin, 2, kModelVocabulary))
-        << round;
+    ASSERT_TRUE(DraftsBehind(*drafter, text, begin, 2)) << round;
     const Token token = RandomToken(random);
     const Observation o{.seq = 0, .committed = {&token, 1}, .drafted = 2, .accepted = 0};
     drafter->Observe({&o, 1});

@@ -14,8 +14,8 @@
 namespace foretoken::engine {
 namespace {
 
-// A copy of the model may see this window of the texts that are so long, and draft models read it of those of which
-// they lack so much.
+// A copy of the model may see this window of the texts that are so long, and a draft model that lacks so much of a
+// text reads this window of it.
 constexpr int kNarrowWindow = 1024, kLongText = 4 * kNarrowWindow;
 
 }  // namespace
@@ -110,7 +110,7 @@ Status DrafterMaker::MakeFromFile(loader::DraftPart& draft) {
   settings.tables = draft.part.tables;
   settings.shared = draft.shared;
   if (draft.part.copy || draft.spec->reads_models)
-    settings.narrow_window = NarrowWindow(draft.part.config);
+    settings.narrow_window = NarrowWindow(draft.part.config), settings.long_text = kLongText;
   FORETOKEN_TRY(auto drafter, draft.spec->make(std::move(settings)));
   loader::DrafterEntry entry = {
       .method = std::string(draft.spec->info.name),
