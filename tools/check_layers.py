@@ -65,7 +65,7 @@ LIBRARIES = {
 # System headers beside the standard C++ ones.
 SYSTEM = {"unistd.h", "fcntl.h", "malloc.h", "poll.h", "sched.h", "pthread.h", "termios.h", "signal.h",
           "sys/mman.h", "sys/stat.h", "sys/statvfs.h", "sys/types.h", "sys/resource.h", "sys/ioctl.h", "sys/syscall.h",
-          "sys/file.h", "sys/uio.h", "sys/wait.h", "sys/time.h", "sys/socket.h", "sys/random.h", "stdlib.h", "stddef.h", "stdint.h", "stdio.h", "string.h", "time.h", "dlfcn.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/perf_event.h"}
+          "sys/file.h", "sys/uio.h", "sys/wait.h", "sys/time.h", "sys/socket.h", "sys/random.h", "stdlib.h", "stddef.h", "stdint.h", "stdio.h", "string.h", "time.h", "dlfcn.h", "arpa/inet.h", "netinet/tcp.h", "asm/prctl.h", "linux/futex.h", "linux/perf_event.h"}
 # Kernels for an instruction set: an inline function of another header, compiled with its flags, could be
 # the copy that the linker keeps for everyone. What they share is in kernels/generic, which is compiled once
 # for each of them and has internal linkage (check_isa_symbols.sh holds that). It sees as little as they do,
