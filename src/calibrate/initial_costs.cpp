@@ -68,6 +68,17 @@ class Learner {
     return costs;
   }
 
+  // Takes what was kept in place of measurements: the machine's speed alone may be another one today, and the first
+  // passes of a text tell it. False: it is not all that there is to know.
+  bool Recall() {
+    if (!sources_.kept_agree || !Covers()) return false;
+    known_.costs.StartWith(kept_);
+    for (int d = 0; d < sources_.drafters.size(); ++d)
+      if (const int like = sources_.drafters[d].costs_like; like >= 0)
+        known_.costs.StartDrafterLike(d, like);
+    return true;
+  }
+
   // False: the profile does not fit this machine or these models. Errors: the file's.
   Result<bool> Read(const std::string& path) {
     FORETOKEN_TRY(const Profile profile, Profile::Load(path));
@@ -92,6 +103,29 @@ class Learner {
   }
 
  private:
+  // Passes of one row and of the widest round of one sequence, and each drafter. The experts of a mixture are not
+  // among what is kept.
+  bool Covers() const {
+    const Subject& subject = sources_.subject;
+    const int widest = std::min({1 + subject.drafts, subject.MaxRows(), subject.most_positions});
+    const auto& passes = kept_.passes;
+    if (subject.target.info().experts.n_layers != 0 || passes.empty()) return false;
+    if (passes.front().rows != 1 || passes.back().rows < widest) return false;
+    if (std::adjacent_find(passes.begin(), passes.end(),
+                           [](auto& a, auto& b) { return a.rows >= b.rows; }) != passes.end())
+      return false;
+    for (int d = 0; d < sources_.drafters.size(); ++d)
+      if (const loader::DrafterEntry& entry = sources_.drafters[d];
+          !entry.instant && entry.costs_like < 0 && !(KeptOf(d).one_us > 0))
+        return false;
+    return true;
+  }
+
+  draft_length::LearnedCosts::Drafts KeptOf(int d) const {
+    const auto i = static_cast<std::size_t>(d);
+    return i < kept_.drafts.size() ? kept_.drafts[i] : draft_length::LearnedCosts::Drafts();
+  }
+
   Status ReadDrafter(const Profile& profile, int d) {
     const loader::DrafterEntry& entry = sources_.drafters[d];
     FORETOKEN_TRY(const ProfileModel draft,
@@ -109,20 +143,20 @@ class Learner {
   void MeasureDrafter(int d) {
     if (const int like = sources_.drafters[d].costs_like; like >= 0)
       return known_.costs.StartDrafterLike(d, like);
-    const StartMeasurer::DraftCosts measured = measurer_.Drafts(*sources_.drafters[d].drafter);
-    const auto i = static_cast<std::size_t>(d);
-    const auto kept =
-        i < kept_.drafts.size() ? kept_.drafts[i] : draft_length::LearnedCosts::Drafts();
+    const loader::DrafterEntry& entry = sources_.drafters[d];
+    StartMeasurer::DraftCosts measured;
+    if (!entry.late) measured = measurer_.Drafts(*entry.drafter);
+    const draft_length::LearnedCosts::Drafts kept = KeptOf(d);
     const double first_us =
                      Believed(measured.first * measured.one_us, kept.first * kept.one_us, slower_),
                  one_us = Believed(measured.one_us, kept.one_us, slower_);
-    if (one_us == 0 && (!measured.measured || sources_.drafters[d].late)) return Estimate(d);
+    if (one_us == 0 && !measured.measured) return Estimate(d);
     known_.costs.StartDrafter(d, one_us, Believed(measured.all_us, kept.all_us, slower_),
                               Believed(measured.row_us, kept.row_us, slower_),
                               one_us > 0 ? first_us / one_us : 1);
   }
 
-  // A copy that is not there yet: by its bytes.
+  // By its bytes: a copy that is made later, which asking for a draft would begin before the first prompt.
   void Estimate(int d) {
     const loader::DrafterEntry& entry = sources_.drafters[d];
     if (!entry.late || !known_.costs.known()) return;
@@ -182,7 +216,8 @@ Result<std::vector<PassCost>> LearnInitialCosts(const CostSources& sources,
   if (!o.profile.empty()) {
     FORETOKEN_TRY(read, learner.Read(o.profile));
   }
-  if (sources.records || (PlansWithCosts(o, sources.drafters) && !read)) return learner.Measure();
+  const bool plans = PlansWithCosts(o, sources.drafters) && !read;
+  if (sources.records || (plans && !learner.Recall())) return learner.Measure();
   return std::vector<PassCost>();
 }
 

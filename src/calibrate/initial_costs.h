@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // calibrate/initial_costs.h: what passes and drafts cost before the first of them has run. The
-// costs come from the sizes of the files, from a profile, or from measurements that take less than
-// half a second, or about six passes of the model where those take longer. What an engine like this one
-// has learned earlier bounds the measurements.
+// costs come from the sizes of the files, from a profile, from what two engines like this one have learned
+// alike, or from measurements that take less than half a second, or about six passes of the model where those
+// take longer. What one engine has learned bounds the measurements.
 #pragma once
 
 #include <string>
@@ -30,6 +30,7 @@ struct CostSources {
   const loader::DrafterSet& drafters;
   bool records = false;                  // a trace wants the costs of passes too
   draft_length::LearnedCosts kept = {};  // by engines like this one
+  bool kept_agree = false;               // two of them have learned the same
 };
 
 // Whether this engine plans with measured costs, so that what it learns is worth keeping.

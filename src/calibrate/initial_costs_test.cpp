@@ -75,7 +75,8 @@ class InitialCosts : public testing::Test {
                               .target_bytes = 1000,
                               .drafters = drafters_,
                               .records = records,
-                              .kept = kept_};
+                              .kept = kept_,
+                              .kept_agree = kept_agree_};
     return LearnInitialCosts(sources, {costs_, fixed_costs_, notices_});
   }
 
@@ -97,6 +98,7 @@ class InitialCosts : public testing::Test {
   draft_length::RoundCosts costs_{64, 2}, fixed_costs_{64, 2};
   std::vector<std::string> notices_;
   draft_length::LearnedCosts kept_;
+  bool kept_agree_ = false;
 };
 
 TEST_F(InitialCosts, FixedCostsFollowFromTheSizesOfTheFiles) {
@@ -112,8 +114,8 @@ TEST_F(InitialCosts, FixedCostsFollowFromTheSizesOfTheFiles) {
 TEST_F(InitialCosts, ALateCopyCostsItsShareOfAPass) {
   drafters_[0].late = true;
   drafters_[0].pass_share = 0.31;
-  drafter_->most = 0;  // it is not there yet
   ASSERT_TRUE(Learn());
+  EXPECT_EQ(drafter_->n_begun, 0);  // nobody asks for it yet
   EXPECT_DOUBLE_EQ(fixed_costs_.DraftUs(0, 1), 1000 * (0.05 + 0.31));
   EXPECT_DOUBLE_EQ(costs_.DraftUs(0, 1), 310);
 }
@@ -245,6 +247,60 @@ TEST_F(InitialCosts, WhatWasKeptBoundsWhatIsMeasured) {
   EXPECT_DOUBLE_EQ(costs_.PassUs(3, 0), 1.05 * 2 * 575);
   EXPECT_DOUBLE_EQ(costs_.PassUs(5, 0), 1250);
   EXPECT_NEAR(costs_.DraftUs(0, 1), 1.05 * 2 * 100, 1e-6);
+}
+
+// Of this engine: up to four drafts in a round.
+draft_length::LearnedCosts AllThatIsKept() {
+  return {.passes = {{1, 500}, {2, 550}, {3, 600}, {5, 700}},
+          .drafts = {{.one_us = 100, .row_us = 1, .first = 2}, {}},
+          .position = {.bytes = 0.1, .arithmetic = 0.2}};
+}
+
+// The first token waits for nothing but its prompt.
+TEST_F(InitialCosts, WhatTwoEnginesLearnedAlikeIsNotMeasuredAgain) {
+  kept_ = AllThatIsKept();
+  kept_agree_ = true;
+  const auto measured = Learn();
+  ASSERT_TRUE(measured);
+  EXPECT_TRUE(measured->empty());
+  EXPECT_EQ(runner_.n_passes(), 0);
+  EXPECT_EQ(drafter_->n_begun, 0);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(1, 0), 500);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(4, 0), 650);
+  EXPECT_DOUBLE_EQ(costs_.PassUs(5, 1000), 700 + 1000 * (0.1 + 5 * 0.2));
+  EXPECT_DOUBLE_EQ(costs_.DraftsUs(0, 3, 3), 400);
+  EXPECT_DOUBLE_EQ(costs_.CatchUpUs(0, 7), 7);
+  EXPECT_DOUBLE_EQ(fixed_costs_.PassUs(1, 0), 1000);  // by the sizes of the files, as ever
+  for (int pass = 0; pass < 3; ++pass)
+    costs_.RecordPass(1, 0, 2000);  // the machine is slower today
+  EXPECT_DOUBLE_EQ(costs_.PassUs(4, 0), 2600);
+  EXPECT_DOUBLE_EQ(costs_.DraftsUs(0, 3, 3), 1600);
+}
+
+TEST_F(InitialCosts, WhatIsNotAllThatAnEngineNeedsIsMeasured) {
+  const auto measures = [this](const draft_length::LearnedCosts& kept, bool agree) {
+    kept_ = kept, kept_agree_ = agree;
+    const auto measured = Learn();
+    return measured && !measured->empty();
+  };
+  EXPECT_FALSE(measures(AllThatIsKept(), true));
+  EXPECT_TRUE(measures(AllThatIsKept(), false));  // one engine says so
+  auto kept = AllThatIsKept();
+  kept.passes[3].rows = 4;  // the widest pass is not known
+  EXPECT_TRUE(measures(kept, true));
+  kept = AllThatIsKept();
+  kept.passes.erase(kept.passes.begin());
+  EXPECT_TRUE(measures(kept, true));
+  kept = AllThatIsKept();
+  kept.passes[1].rows = 3;  // twice
+  EXPECT_TRUE(measures(kept, true));
+  kept = AllThatIsKept();
+  kept.drafts[0].one_us = 0;
+  EXPECT_TRUE(measures(kept, true));
+  kept.drafts.clear();
+  EXPECT_TRUE(measures(kept, true));
+  kept_ = AllThatIsKept(), kept_agree_ = true;
+  EXPECT_FALSE(Learn(true)->empty());  // a trace wants measurements
 }
 
 TEST_F(InitialCosts, CostsAreKeptByTheModelsAndTheProcessor) {

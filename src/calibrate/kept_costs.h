@@ -4,7 +4,8 @@
 // text need not find out whether drafts pay.
 //
 // costs.json is a kept list (loader/kept_list.h), the engine that ended last first: an engine is
-//   {"key": 16 hexadecimal digits, "passes": [[rows, us], ...], "drafts": [[one_us, all_us, row_us, first], ...],
+//   {"key": 16 hexadecimal digits, "agreed": engines, "passes": [[rows, us], ...],
+//    "position": {"bytes_us": us, "arithmetic_us": us}, "drafts": [[one_us, all_us, row_us, first], ...],
 //    "verdicts": [[drafter, evidence, position, verified, accepted], ...]}
 #pragma once
 
@@ -24,6 +25,7 @@ namespace foretoken::calibrate {
 struct KeptFigures {
   draft_length::LearnedCosts costs;
   std::vector<draft_length::LearnedVerdicts> verdicts;
+  int agreed = 0;  // engines in a row that have learned the costs that the one before them had
 };
 
 class CostFile {
@@ -38,14 +40,19 @@ class CostFile {
   bool keeps() const { return !folder_.empty(); }
   // Nothing where no engine of this key has ended, and where others than this user can write the file.
   std::optional<KeptFigures> Read() const;
-  // Writes nothing where these figures say the same as those in the file, whatever the machine's speed,
-  // so that most engines end without a write. A file that cannot be written stays as it is.
+  // Counts itself whether they agree with what was kept. Writes nothing where these figures say the same as those in
+  // the file, whatever the machine's speed, and an engine before has agreed, so that most engines end without a
+  // write. A file that cannot be written stays as it is.
   void Write(const KeptFigures& figures) const;
 
  private:
   std::string folder_;
   std::uint64_t key_ = 0;
 };
+
+// Whether they are the costs of one machine and one engine, at any two speeds: no pass of rows that both have, and no
+// draft, differs by more than a fifth.
+bool Agree(const draft_length::LearnedCosts& kept, const draft_length::LearnedCosts& costs);
 
 // How many times as long passes take now as they took when the costs were kept: the median over the
 // rows of both, or that of one row if it is more. Passes of one row were read by far most often, so

@@ -25,7 +25,8 @@ class KeptCosts : public testing::Test {
 
 KeptFigures Costs(double row_us) {
   return {.costs = {.passes = {{1, row_us}, {2, 1.25 * row_us}, {4, 1.5 * row_us}},
-                    .drafts = {{.one_us = 10, .all_us = 0, .row_us = 3, .first = 2}}},
+                    .drafts = {{.one_us = 10, .all_us = 0, .row_us = 3, .first = 2}},
+                    .position = {.bytes = 0.5, .arithmetic = 0.25}},
           .verdicts = {{0, 0, 0, 40, 30}, {0, 0, 1, 25.125, 15}, {1, 3, 0, 2, 1}}};
 }
 
@@ -48,6 +49,8 @@ TEST_F(KeptCosts, AreThoseOfTheSameKey) {
   EXPECT_DOUBLE_EQ(one->costs.drafts[0].one_us, 10);
   EXPECT_DOUBLE_EQ(one->costs.drafts[0].row_us, 3);
   EXPECT_DOUBLE_EQ(one->costs.drafts[0].first, 2);
+  EXPECT_DOUBLE_EQ(one->costs.position.bytes, 0.5);
+  EXPECT_DOUBLE_EQ(one->costs.position.arithmetic, 0.25);
   EXPECT_FALSE(File(3).Read());
   EXPECT_FALSE(CostFile().Read());
 }
@@ -77,7 +80,7 @@ TEST_F(KeptCosts, AFolderThatOthersMayWriteToIsNotRead) {
 }
 
 TEST_F(KeptCosts, AreWrittenOnlyWhereTheySaySomethingNew) {
-  File(1).Write(Costs(100));
+  for (int engine = 0; engine < 2; ++engine) File(1).Write(Costs(100));
   const std::string before = Text();
   KeptFigures slower = Costs(220);  // a slower moment
   slower.costs.drafts[0].one_us *= 2.2;
@@ -89,8 +92,32 @@ TEST_F(KeptCosts, AreWrittenOnlyWhereTheySaySomethingNew) {
   EXPECT_DOUBLE_EQ(File(1).Read()->costs.passes[1].us, 1.2 * 1.25 * 220);
 }
 
+TEST_F(KeptCosts, CountTheEnginesInARowThatAgree) {
+  const auto agreed = [this](const KeptFigures& figures) {
+    File(1).Write(figures);
+    return File(1).Read()->agreed;
+  };
+  EXPECT_EQ(agreed(Costs(100)), 0);
+  KeptFigures slower = Costs(300);
+  slower.costs.drafts[0].one_us *= 3;
+  EXPECT_EQ(agreed(slower), 1);
+  KeptFigures figures = slower;  // with rows that the others have not read
+  figures.costs.passes.push_back({8, 900});
+  figures.costs.position.bytes *= 2;  // short texts do not show it
+  EXPECT_EQ(agreed(figures), 2);
+  figures.costs.passes[1].us *= 1.15;
+  EXPECT_EQ(agreed(figures), 3);
+  figures.costs.passes[1].us *= 1.25;
+  EXPECT_EQ(agreed(figures), 0);
+  EXPECT_EQ(agreed(figures), 1);
+  figures.costs.drafts[0].one_us *= 1.25;
+  EXPECT_EQ(agreed(figures), 0);
+  File(2).Write(figures);
+  EXPECT_EQ(File(2).Read()->agreed, 0);
+}
+
 TEST_F(KeptCosts, TellHowOftenDraftsWereAccepted) {
-  File(1).Write(Costs(100));
+  for (int engine = 0; engine < 2; ++engine) File(1).Write(Costs(100));
   const auto kept = File(1).Read();
   ASSERT_TRUE(kept);
   ASSERT_EQ(kept->verdicts.size(), 3U);
@@ -149,6 +176,10 @@ TEST_F(KeptCosts, AFileThatCannotBeReadIsAsGoodAsNone) {
       replaced("[0,0,0,40.0,30.0]", "[0,0,64,40.0,30.0]"),
       replaced("[0,0,0,40.0,30.0]", "[0,0,0,0.0,30.0]"),
       replaced("[0,0,0,40.0,30.0]", "[0,0,0,40.0,-1.0]"),
+      replaced("\"bytes_us\":0.5", "\"bytes_us\":-0.5"),
+      replaced("\"bytes_us\":0.5,", ""),
+      replaced("\"agreed\":0", "\"agreed\":-1"),
+      replaced("\"agreed\":0", "\"agreed\":true"),
       replaced("\"passes\":[", "\"passes\":7,\"other\":["),
   };
   for (const std::string& text : broken) {

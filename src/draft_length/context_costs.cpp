@@ -13,6 +13,8 @@ using namespace tuning;
 
 // Where nothing is known, reading a position is taken to cost so many times what multiplying it with a row does.
 constexpr double kBytesBesideArithmetic = 2;
+constexpr double kKnownShare =
+    0.15;  // by how much a price may be off that another engine had learned
 
 }  // namespace
 
@@ -45,6 +47,14 @@ void ContextCosts::Measured(const ContextPass& pass, double beyond_us, double no
   const double arithmetic = beyond_us / parts;
   if (arithmetic * arithmetic > first_.arithmetic) SetDoubt(arithmetic);
   Learn(pass, beyond_us - Us(pass), noise_us);
+}
+
+void ContextCosts::Known(const Prices& prices) noexcept {
+  if (prices.bytes <= 0 && prices.arithmetic <= 0) return;
+  prices_ = prices;
+  SetDoubt(std::max(prices.bytes / kBytesBesideArithmetic, prices.arithmetic));
+  var_bytes_ *= kKnownShare * kKnownShare;
+  var_arithmetic_ *= kKnownShare * kKnownShare;
 }
 
 double ContextCosts::Us(const ContextPass& pass) const noexcept {

@@ -23,11 +23,19 @@ struct ContextPass {
 
 class ContextCosts {
  public:
+  struct Prices {  // microseconds a position
+    double bytes = 0, arithmetic = 0;
+  };
+
   // Forgets what it learned. row_us: of a pass of one row without context, the scale of what is not known.
   void Start(double row_us) noexcept;
   // What passes take beyond those without context was measured at the start.
   void Measured(const ContextPass& pass, double beyond_us, double noise_us) noexcept;
 
+  // What another one had learned at this speed; nothing where both prices are 0.
+  void Known(const Prices& prices) noexcept;
+
+  const Prices& prices() const noexcept { return prices_; }
   double Us(const ContextPass& pass) const noexcept;  // >= 0
   // How far that may be off: one standard deviation.
   double DoubtUs(const ContextPass& pass) const noexcept;
@@ -36,9 +44,6 @@ class ContextCosts {
   double Learn(const ContextPass& pass, double more_us, double noise_us) noexcept;
 
  private:
-  struct Prices {
-    double bytes = 0, arithmetic = 0;
-  };
   static Prices Weights(const ContextPass& pass) noexcept;
   double Variance(const Prices& weights) const noexcept;
   void SetDoubt(double arithmetic) noexcept;

@@ -13,6 +13,8 @@ namespace {
 
 using namespace tuning;
 
+constexpr double kLeastLevel = 0.01, kMostLevel = 100;
+
 }  // namespace
 
 RoundCosts::RoundCosts(int max_rows, int n_drafters, int max_sequences)
@@ -63,6 +65,18 @@ void RoundCosts::StartDrafter(int drafter, double one_us, double all_us, double 
   if (d.draft_us.size() > 2) d.draft_us.back() = std::max(0.0, all_us);
 }
 
+void RoundCosts::StartWith(const LearnedCosts& learned) {
+  std::vector<PassCost> passes;
+  for (const LearnedCosts::Pass& pass : learned.passes)
+    passes.push_back({pass.rows, 0, {pass.us, pass.us, pass.us}});
+  Start(passes);
+  context_.Known(learned.position);
+  for (std::size_t d = 0; d < std::min(learned.drafts.size(), drafters_.size()); ++d)
+    if (const LearnedCosts::Drafts& drafts = learned.drafts[d]; drafts.one_us > 0)
+      StartDrafter(static_cast<int>(d), drafts.one_us, drafts.all_us, drafts.row_us, drafts.first);
+  untimed_ = kUntimed;
+}
+
 void RoundCosts::StartDrafterLike(int drafter, int other) noexcept {
   drafters_[static_cast<std::size_t>(drafter)] = At(other);
 }
@@ -90,6 +104,7 @@ void RoundCosts::RecordPass(const ContextPass& pass, double us,
     if (start_.empty()) context_.Start(us / level_);
     return Believe(rows, {us / level_, 1});
   }
+  if (untimed_ > 0) return SetLevel(us / expected);
   const double off = Off(us, expected, context_.DoubtUs(pass));
   const bool faster = FasterSince(rows, off);
   const bool guessed = known.n == 0 && start_.empty();
@@ -138,12 +153,19 @@ double RoundCosts::Off(double us, double expected, double doubt) const noexcept 
   return std::clamp(us / level_, expected / 2, 2 * (expected + doubt)) / expected - 1;
 }
 
+// By the quickest of the passes that tell it: work may take longer than it must, but never less.
+void RoundCosts::SetLevel(double level) noexcept {
+  level = std::clamp(level, kLeastLevel, kMostLevel);
+  level_ = untimed_ == kUntimed ? level : std::min(level_, level);
+  --untimed_;
+}
+
 // Consecutive readings that lie far off on the same side are unlikely to be chance.
 void RoundCosts::MoveLevel(double off) noexcept {
   const int side = off > kFarOff ? 1 : off < -kFarOff ? -1 : 0;
   n_aside_ = side == 0 ? 0 : side * n_aside_ > 0 ? n_aside_ + side : side;
   const double weight = std::min(0.6, kLevelShare * std::max(1, std::abs(n_aside_)));
-  level_ = std::clamp(level_ * (1 + weight * off), 0.01, 100.0);
+  level_ = std::clamp(level_ * (1 + weight * off), kLeastLevel, kMostLevel);
   jitter_ += kLevelShare * (std::abs(off) - jitter_);
 }
 
@@ -192,7 +214,7 @@ int RoundCosts::Together(int drafts, int longest) noexcept {
 
 void RoundCosts::RecordDrafts(int drafter, int drafts, int longest, double us,
                               int context) noexcept {
-  if (longest < 1 || us < 0) return;
+  if (longest < 1 || us < 0 || untimed_ > 0) return;
   DrafterCosts& costs = drafters_[static_cast<std::size_t>(drafter)];
   auto& known = costs.draft_us;
   const int together = std::min(Together(drafts, longest), static_cast<int>(known.size()) - 1);
@@ -254,7 +276,7 @@ double RoundCosts::FurtherUs(int drafter, int sequences) const noexcept {
 
 void RoundCosts::RecordCatchUp(int drafter, int rows, double us) noexcept {
   double& known = drafters_[static_cast<std::size_t>(drafter)].row_us;
-  if (rows > 0 && us >= 0) known = Moved(known, us / level_ / rows);
+  if (rows > 0 && us >= 0 && untimed_ == 0) known = Moved(known, us / level_ / rows);
 }
 
 void RoundCosts::RecordRest(double us) noexcept {
@@ -279,6 +301,7 @@ LearnedCosts RoundCosts::Learned() const {
                               .all_us = d.draft_us.size() > 2 ? level_ * d.draft_us.back() : 0,
                               .row_us = level_ * d.row_us,
                               .first = d.first});
+  learned.position = {level_ * context_.prices().bytes, level_ * context_.prices().arithmetic};
   return learned;
 }
 

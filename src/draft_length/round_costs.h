@@ -28,7 +28,7 @@
 
 namespace foretoken::draft_length {
 
-// What a RoundCosts has learned, without contexts: as Start and StartDrafter take it.
+// What a RoundCosts has learned: as Start and StartDrafter take it.
 struct LearnedCosts {
   struct Pass {
     int rows = 0;
@@ -39,6 +39,7 @@ struct LearnedCosts {
   };
   std::vector<Pass> passes;    // ascending rows; of a mixture: those of independent rows
   std::vector<Drafts> drafts;  // by drafter
+  ContextCosts::Prices position = {};
 };
 
 class RoundCosts {
@@ -60,6 +61,10 @@ class RoundCosts {
   // finds the drafter's weights where the target's pass has left them.
   void StartDrafter(int drafter, double one_us, double all_us, double row_us,
                     double first = 1) noexcept;
+
+  // All costs are known, but are of another moment. The first few passes that are read tell the machine's
+  // speed today, and nothing else; nor do drafts meanwhile.
+  void StartWith(const LearnedCosts& learned);
 
   // It costs what another one costs behind short texts.
   void StartDrafterLike(int drafter, int other) noexcept;
@@ -126,6 +131,8 @@ class RoundCosts {
     // What a proposal costs, in further drafts.
     double Drafts(int longest) const { return first + (longest - 1) * ShareOf(1); }
   };
+  static constexpr int kUntimed =
+      3;  // passes: one of them is hardly ever disturbed by chance alone
   static double Moved(double known, double seen) noexcept;
   static int Together(int drafts, int longest) noexcept;
   const DrafterCosts& At(int drafter) const { return drafters_[static_cast<std::size_t>(drafter)]; }
@@ -152,6 +159,7 @@ class RoundCosts {
   bool FasterSince(int rows, double off) noexcept;
   void Believe(int rows, Reading reading) noexcept;
   double Off(double us, double expected, double doubt) const noexcept;
+  void SetLevel(double level) noexcept;
   bool ReadLately(const Reading& reading) const noexcept;
   void MoveLevel(double off) noexcept;
   double WithNeighbours(int rows) const noexcept;
@@ -163,6 +171,7 @@ class RoundCosts {
   std::vector<Reading> readings_;  // [max_rows + 1], by rows: without context
   std::vector<Pool> pools_;
   double level_ = 1;         // the machine's current speed
+  int untimed_ = 0;          // passes that will tell it
   double jitter_ = 0;        // recent mean error of the estimates
   int n_aside_ = 0;          // the last readings that were far off; < 0: below
   int seen_rows_ = 0;        // the most that were read

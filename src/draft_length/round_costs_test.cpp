@@ -64,6 +64,40 @@ TEST(RoundCosts, ReadsItsStartingCurve) {
 }
 
 // A wider pass bounds the narrower ones; a lone row has kernels of its own.
+// The machine is half as fast as when the costs were learned, and loses its core in the first pass.
+TEST(RoundCosts, WhatIsOfAnotherMomentIsRightButForTheSpeed) {
+  RoundCosts costs(16, 1);
+  costs.StartWith({.passes = {{1, 100}, {5, 140}}, .drafts = {{.one_us = 30, .row_us = 2}}});
+  EXPECT_DOUBLE_EQ(costs.PassUs(5, 0) / costs.PassUs(1, 0), 1.4);
+  for (const double us : {900, 200, 210}) {
+    costs.RecordDrafts(0, 2, 2, 500);
+    costs.RecordCatchUp(0, 10, 500);
+    costs.RecordPass(1, 0, us);
+  }
+  EXPECT_DOUBLE_EQ(costs.PassUs(1, 0), 200);
+  EXPECT_DOUBLE_EQ(costs.PassUs(5, 0), 280);
+  EXPECT_DOUBLE_EQ(costs.DraftsUs(0, 2, 2), 120);
+  EXPECT_DOUBLE_EQ(costs.CatchUpUs(0, 10), 40);
+  costs.RecordPass(1, 0, 240);  // from now on a pass is a reading
+  EXPECT_GT(costs.PassUs(1, 0), 200);
+  costs.RecordDrafts(0, 2, 2, 80);
+  EXPECT_LT(costs.DraftsUs(0, 2, 2), 120);
+}
+
+TEST(RoundCosts, WhatWasLearnedStartsAnotherOneAlike) {
+  RoundCosts costs(16, 1), other(16, 1);
+  costs.Start(
+      std::vector{Cost(1, 0, 100), Cost(5, 0, 140), Cost(1, 2000, 130), Cost(5, 2000, 230)});
+  costs.StartDrafter(0, 30, 0, 2, 1.5);
+  for (int i = 0; i < 40; ++i) costs.RecordPass(3, 0, 120);
+  other.StartWith(costs.Learned());
+  for (const int rows : {1, 3, 5})
+    for (const int context : {0, 500, 4000})
+      EXPECT_NEAR(other.PassUs(rows, context), costs.PassUs(rows, context), 1e-9)
+          << rows << " rows behind " << context;
+  EXPECT_DOUBLE_EQ(other.DraftsUs(0, 3, 3), costs.DraftsUs(0, 3, 3));
+}
+
 TEST(RoundCosts, AStartThatWasDisturbedIsNoBound) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 110), Cost(2, 0, 104), Cost(3, 0, 450), Cost(5, 0, 140)});

@@ -9,14 +9,15 @@
 namespace foretoken::model {
 
 LateRunner::LateRunner(const RunnerInfo& info, Load load,
-                       std::function<void(std::string)> on_failure)
+                       std::function<void(std::string)> on_failure,
+                       std::chrono::milliseconds patience)
     : reduced_tokens_(info.reduced_tokens.begin(), info.reduced_tokens.end()),
       load_(std::move(load)),
       on_failure_(std::move(on_failure)) {
   info_ = info;
   info_.reduced_tokens = reduced_tokens_;
   try {
-    thread_ = BackgroundThread([this] { Make(); });
+    thread_ = BackgroundThread([this, patience] { Make(patience); });
   } catch (const std::exception& e) {
     why_none_ = e.what();
     failed_ = true;
@@ -25,10 +26,12 @@ LateRunner::LateRunner(const RunnerInfo& info, Load load,
 
 LateRunner::~LateRunner() {
   making_.stop = true;
+  unasked_.End();
   if (thread_.joinable()) thread_.join();
 }
 
-void LateRunner::Make() noexcept {
+void LateRunner::Make(std::chrono::milliseconds patience) noexcept {
+  unasked_.For(patience);
   try {
     auto made = load_(making_);
     if (made) {
@@ -45,6 +48,10 @@ void LateRunner::Make() noexcept {
 
 bool LateRunner::Ready() noexcept {
   if (made() != nullptr) return true;
+  if (!asked_) {
+    asked_ = true;
+    unasked_.End();
+  }
   if (!told_ && why_none() != nullptr) Tell();
   return false;
 }

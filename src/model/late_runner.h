@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // model/late_runner.h: a network whose weights are made while the engine works already.
 //
-// A thread of its own makes them. The network is there when the machine had time for it.
+// A thread of its own makes them. It begins when somebody asks for the network, or after a while: so the first prompt
+// of a program that has just started is read alone. The network is there when the machine had time for it.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/machine/pause.h"
 #include "foretoken/result.h"
 #include "model/local_runner.h"
 
@@ -27,10 +30,12 @@ class LateRunner final : public Runner {
   using Load = std::function<Result<std::unique_ptr<LocalRunner>>(Making& making)>;
 
   // info: of the network that `load` makes. on_failure: told once, by Ready, why there will be none.
-  // What both of them refer to must outlive the runner.
-  LateRunner(const RunnerInfo& info, Load load, std::function<void(std::string)> on_failure);
+  // What both of them refer to must outlive the runner. patience: how long the making waits to be asked for.
+  LateRunner(const RunnerInfo& info, Load load, std::function<void(std::string)> on_failure,
+             std::chrono::milliseconds patience = kPatience);
   ~LateRunner() override;  // stops the making
 
+  // Also asks for the network.
   bool Ready() noexcept override;
   // REQUIRES: Ready.
   const PassResult& Run(const Pass& pass) noexcept override { return own_->Run(pass); }
@@ -48,7 +53,8 @@ class LateRunner final : public Runner {
   }
 
  private:
-  void Make() noexcept;
+  static constexpr std::chrono::milliseconds kPatience{2000};
+  void Make(std::chrono::milliseconds patience) noexcept;
   void Tell() noexcept;
 
   const std::vector<Token> reduced_tokens_;  // of info()
@@ -59,7 +65,8 @@ class LateRunner final : public Runner {
   std::atomic<LocalRunner*> made_{nullptr};
   std::atomic<bool> failed_{false};
   Making making_;
-  bool told_ = false;
+  Pause unasked_;
+  bool asked_ = false, told_ = false;
   std::thread thread_;
 };
 

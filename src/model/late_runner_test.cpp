@@ -78,6 +78,25 @@ TEST(LateRunner, TellsOnceWhyThereIsNoNetwork) {
   EXPECT_EQ(*late.why_none(), "the file was changed");
 }
 
+TEST(LateRunner, WaitsToBeAskedButNotForEver) {
+  const auto begins = [](std::chrono::milliseconds patience, bool asks) {
+    std::atomic<bool> began = false;
+    LateRunner late(
+        {},
+        [&](LateRunner::Making&) -> Result<std::unique_ptr<LocalRunner>> {
+          began = true;
+          return Fail(ErrorCode::kStopped, "stopped");
+        },
+        [](const std::string&) {}, patience);
+    if (asks) EXPECT_FALSE(late.Ready());
+    if (asks || patience < std::chrono::hours(1)) AwaitFlag(began);
+    return began.load();
+  };
+  EXPECT_TRUE(begins(std::chrono::milliseconds(1), false));
+  EXPECT_FALSE(begins(std::chrono::hours(1), false));
+  EXPECT_TRUE(begins(std::chrono::hours(1), true));
+}
+
 // Its end stops the making, of which nobody is told.
 TEST(LateRunner, StopsTheMakingAtItsEnd) {
   std::atomic<bool> began = false, stopped = false;
@@ -91,6 +110,7 @@ TEST(LateRunner, StopsTheMakingAtItsEnd) {
           return Fail(ErrorCode::kStopped, "stopped");
         },
         [](const std::string& why) { ADD_FAILURE() << why; });
+    EXPECT_FALSE(late.Ready());
     AwaitFlag(began);
   }
   EXPECT_TRUE(stopped);

@@ -283,7 +283,8 @@ class EngineOpener {
                                                 .target_bytes = summary().target.file_bytes,
                                                 .drafters = impl_->drafters_,
                                                 .records = impl_->recorder_->records(),
-                                                .kept = kept.costs},
+                                                .kept = kept.costs,
+                                                .kept_agree = kept.agreed > 0},
                                                {.costs = estimates.costs,
                                                 .fixed_costs = estimates.fixed_costs,
                                                 .notices = summary().notices}));
