@@ -96,6 +96,42 @@ TEST_P(DividedWeights, APartOfAnotherDivisionIsNotTaken) {
   EXPECT_EQ(load({1, 3}), "reading kept weights");
 }
 
+// Two blocks of outputs for three ranks: one has none of them, and must read what the others send in the same form.
+TEST(DividedCopy, HasItsTypesOnRanksWithoutAShareToo) {
+  for (const char* arch : {"llama", "qwen3moe"}) {
+    fixtures::TinyModelOptions tiny = fixtures::SmallestOf(arch);
+    tiny.dim = tiny.ff = 64;
+    if (tiny.n_experts != 0) tiny.expert_ff = 64;
+    const auto file =
+        *formats::OpenCheckpoint(fixtures::WriteTinyModel(fixtures::TemporaryFolder(), tiny));
+    ModelConfig config = *ConfigFromMetadata(file->metadata());
+    config.vocabulary = *VocabularyRows(*file);
+    ThreadPool pool(1);
+    bool none = false;
+    for (const int rank : {0, 1, 2}) {
+      const Division division(rank, {1, 1, 1});
+      const Weights network = Got(Weights::Load(*file, config, {}, division, pool, {}));
+      const CopyTypes types = {tensor::DType::kQ4_0, tensor::DType::kQ4_0};
+      const Weights copy =
+          Got(Weights::LoadCopy(*file, config, network, types, {}, division, pool, {}));
+      const auto expect = [&](const Linear& w) {
+        none |= w.n_out == 0;
+        EXPECT_TRUE(w.quantised()) << arch << ", rank " << rank;
+      };
+      for (const LayerWeights& layer : copy.layers)
+        std::visit(
+            [&](const auto& w) {
+              if constexpr (std::is_same_v<std::decay_t<decltype(w)>, ExpertsWeights>)
+                expect(w.gate.first), expect(w.up.first), expect(w.down.first);
+              else
+                expect(w.gate), expect(w.up), expect(w.down);
+            },
+            layer.feed_forward);
+    }
+    EXPECT_TRUE(none) << arch;
+  }
+}
+
 std::vector<std::string> DividedNames() {
   std::vector<std::string> names = {"mixtral"};
   for (const ArchitectureInfo* info : AllArchitectures()) names.emplace_back(info->name);

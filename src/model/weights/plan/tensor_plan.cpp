@@ -95,7 +95,10 @@ void TensorPlan::PlaceRows(const formats::TensorView& t, int part_rows, int firs
   out.k = static_cast<int>(t.shape[0]);
   own.begin = own.begin / tensor::kTileOutputs * tensor::kTileOutputs;
   out.first_tile = own.begin / tensor::kTileOutputs;
-  if (own.n() == 0) return;
+  if (own.n() == 0) {
+    out.type = SharedType(t);
+    return;
+  }
   jobs_.push_back({.tensor = &t,
                    .linear = &out,
                    .offset = 0,
@@ -142,7 +145,10 @@ Status TensorPlan::Parts(const PartsTensor& tensor, int k, ExpertLinear& out) {
   out.first.type = tensor::FindDType(t->ggml_type)->tile;
   out.first.k = k;
   out.first.first_tile = own.begin / tensor::kTileOutputs;
-  if (own.n() == 0 || tensor.parts.n() == 0) return {};
+  if (own.n() == 0 || tensor.parts.n() == 0) {
+    out.first.type = SharedType(*t);
+    return {};
+  }
   jobs_.push_back({.tensor = t,
                    .linear = &out.first,
                    .offset = 0,
@@ -188,6 +194,11 @@ std::optional<tensor::DType> TensorPlan::TypeOfCopy(const formats::TensorView& t
   if (!MayConvert(tensor)) return std::nullopt;
   return TypeInCopy(copy_->TypeOf(tensor.name, last_layer_),
                     tensor::FindDType(tensor.ggml_type)->tile, static_cast<int>(tensor.shape[0]));
+}
+
+tensor::TileType TensorPlan::SharedType(const formats::TensorView& tensor) const {
+  const auto copied = copy_ ? TypeOfCopy(tensor) : std::nullopt;
+  return copied ? tensor::InfoOf(*copied).tile : tensor::FindDType(tensor.ggml_type)->tile;
 }
 
 bool TensorPlan::IsConverted(const formats::TensorView& tensor) const {

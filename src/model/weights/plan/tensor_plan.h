@@ -102,6 +102,9 @@ class TensorPlan {
   std::deque<std::vector<std::int32_t>> row_lists_;  // that jobs refer to
   void PlaceInCopy(MatrixJob& job);
   std::optional<tensor::DType> TypeOfCopy(const formats::TensorView& tensor) const;
+  // The type of a matrix on the ranks that have a share. One that has none must know it: ranks exchange what a
+  // product reads in the form that its type asks for.
+  tensor::TileType SharedType(const formats::TensorView& tensor) const;
 
   const std::optional<CopyTypes> copy_;
   const int last_layer_;
