@@ -156,7 +156,8 @@ class Learner {
                               one_us > 0 ? first_us / one_us : 1);
   }
 
-  // By its bytes: a copy that is made later, which asking for a draft would begin before the first prompt.
+  // A copy that is made later costs its share of bytes. It is not measured, because asking it for a draft would
+  // begin its making before the first prompt.
   void Estimate(int d) {
     const loader::DrafterEntry& entry = sources_.drafters[d];
     if (!entry.late || !known_.costs.known()) return;

@@ -249,7 +249,7 @@ TEST_F(InitialCosts, WhatWasKeptBoundsWhatIsMeasured) {
   EXPECT_NEAR(costs_.DraftUs(0, 1), 1.05 * 2 * 100, 1e-6);
 }
 
-// Of this engine: up to four drafts in a round.
+// All costs of an engine that drafts up to four tokens in a round.
 draft_length::LearnedCosts AllThatIsKept() {
   return {.passes = {{1, 500}, {2, 550}, {3, 600}, {5, 700}},
           .drafts = {{.one_us = 100, .row_us = 1, .first = 2}, {}},

@@ -78,23 +78,23 @@ TEST(LateRunner, TellsOnceWhyThereIsNoNetwork) {
   EXPECT_EQ(*late.why_none(), "the file was changed");
 }
 
+// The third runner is there to show that the first one's thread had time to begin.
 TEST(LateRunner, WaitsToBeAskedButNotForEver) {
-  const auto begins = [](std::chrono::milliseconds patience, bool asks) {
-    std::atomic<bool> began = false;
-    LateRunner late(
-        {},
-        [&](LateRunner::Making&) -> Result<std::unique_ptr<LocalRunner>> {
-          began = true;
-          return Fail(ErrorCode::kStopped, "stopped");
-        },
-        [](const std::string&) {}, patience);
-    if (asks) EXPECT_FALSE(late.Ready());
-    if (asks || patience < std::chrono::hours(1)) AwaitFlag(began);
-    return began.load();
+  std::atomic<bool> unasked = false, asked = false, impatient = false;
+  const auto sets = [](std::atomic<bool>& began) {
+    return [&began](LateRunner::Making&) -> Result<std::unique_ptr<LocalRunner>> {
+      began = true;
+      return Fail(ErrorCode::kStopped, "stopped");
+    };
   };
-  EXPECT_TRUE(begins(std::chrono::milliseconds(1), false));
-  EXPECT_FALSE(begins(std::chrono::hours(1), false));
-  EXPECT_TRUE(begins(std::chrono::hours(1), true));
+  const auto nothing = [](const std::string&) {};
+  LateRunner first({}, sets(unasked), nothing, std::chrono::hours(1));
+  LateRunner second({}, sets(asked), nothing, std::chrono::hours(1));
+  EXPECT_FALSE(second.Ready());
+  AwaitFlag(asked);
+  const LateRunner third({}, sets(impatient), nothing, std::chrono::milliseconds(0));
+  AwaitFlag(impatient);
+  EXPECT_FALSE(unasked);
 }
 
 // Its end stops the making, of which nobody is told.

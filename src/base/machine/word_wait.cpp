@@ -10,8 +10,8 @@
 #include <cstddef>
 
 // The system call itself, and no std::atomic::wait: that first yields the CPU a few times, and a thread that
-// yields stands behind whatever else wants to run, also where it may run when nobody else does, for a whole
-// slice of milliseconds. One that sleeps is back as soon as it is woken.
+// yields waits behind all others that want to run, even those that should run only when the machine is idle, for
+// a slice of milliseconds. One that sleeps is back as soon as it is woken.
 namespace foretoken {
 namespace {
 
