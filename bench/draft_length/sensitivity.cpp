@@ -73,6 +73,7 @@ std::vector<Constant> Constants() {
           {"kTryEvery", &kTryEvery},
           {"kLately", &kLately},
           {"kFirstPatience", &kFirstPatience},
+          {"kPlansInVain", &kPlansInVain},
           {"kLongestSleep", &kLongestSleep},
           {"kPlanningUs", &kPlanningUs},
           {"kNoNews", &kNoNews},

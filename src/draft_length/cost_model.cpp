@@ -60,7 +60,7 @@ void CostModel::Begin(SeqId seq, const DraftLengths& lengths) noexcept {
   state.least = std::max(1, std::min(lengths.least, state.ceiling));
   while (state.least < state.ceiling && !allowed_[static_cast<std::size_t>(state.least)])
     ++state.least;
-  state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval;
+  state.idle_rounds = state.asleep = 0, state.interval = kFirstInterval, state.plans_in_vain = 0;
   state.rounds_on_one = 0, state.patience = kFirstPatience;
   state.probing = state.trying = state.looking = false;
   state.total_us = state.probe_us = 0;
@@ -359,7 +359,7 @@ bool CostModel::MayTryPlain(const Pass& pass, double rate) const noexcept {
          us - 1 / rate <= kTryShare * untried_us_;
 }
 
-// How many rounds to wait before planning again. 0 where a plan costs next to nothing compared with
+// How many rounds to wait at most before planning again. 0 where a plan costs next to nothing compared with
 // a pass. Made drafts are news, and what other sequences draft changes the pass; for a sequence
 // alone, models and heads tell nothing new until they draft.
 int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
@@ -371,6 +371,14 @@ int CostModel::Sleep(const Pass& pass, const Plan& plan) const noexcept {
   const State& state = states_[static_cast<std::size_t>(plan.seq)];
   const int to_probe = state.interval - state.idle_rounds;
   return std::min({rounds, kLongestSleep, to_probe > 0 ? to_probe : kLongestSleep});
+}
+
+// Drafts that pay come close together, so a sequence sleeps only after a few plans without any, and then
+// longer after each further one.
+void CostModel::FallAsleep(const Pass& pass, const Plan& plan) noexcept {
+  State& state = At(plan.seq);
+  const int in_vain = ++state.plans_in_vain - kPlansInVain;
+  if (in_vain > 0) state.asleep = std::min(Sleep(pass, plan), 1 << std::min(in_vain, 30));
 }
 
 void CostModel::Choose(std::span<Plan> plans) noexcept {
@@ -439,12 +447,13 @@ void CostModel::Measure(const Pass& pass, std::span<Plan> plans) noexcept {
       pass_kind_ = PassKind::kOther;
       if (plan.k == 0) plan.probe = ProbeKind::kBaseline;
     } else if (plan.k > 0) {
+      state.plans_in_vain = 0;
       LookElsewhere(pass, plan);
     } else {
       if (!probed && rows + state.least <= pass.trusted_rows) Probe(pass, plan);
       probed |= plan.k > 0;  // one probe in a pass
       plan.out_of_rows = plan.k == 0 && rows >= pass.trusted_rows;
-      if (plan.k == 0) state.asleep = Sleep(pass, plan);
+      if (plan.k == 0) FallAsleep(pass, plan);
     }
     if (!state.probing && !state.looking) continue;
     plan.probe = ProbeKind::kDrafter;

@@ -58,6 +58,7 @@ class CostModel final : public Controller {
     int rounds_left = 1;                // about so many, if its text gets half of what it may get
     int idle_rounds = 0, interval = 0;  // rounds without drafts; rounds before the next probe
     int asleep = 0;                     // rounds in which nothing is planned
+    int plans_in_vain = 0;              // since the last one that brought drafts
     bool probing = false, trying = false, looking = false;
     double hoped_tokens = 0;  // of a round whose drafts nearly pay; 0: it is another one
     int rounds_on_one = 0,
@@ -104,6 +105,7 @@ class CostModel final : public Controller {
   void TryOthers(const Pass& pass, Plan& plan) noexcept;
   bool MayTryPlain(const Pass& pass, double rate) const noexcept;
   int Sleep(const Pass& pass, const Plan& plan) const noexcept;
+  void FallAsleep(const Pass& pass, const Plan& plan) noexcept;
   void StayPlain(const Pass& pass, std::span<Plan> plans, Referee::Decision decision) noexcept;
   void TellReferee() noexcept;
 

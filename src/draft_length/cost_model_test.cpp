@@ -252,34 +252,6 @@ TEST(CostModel, HardlyProbesWhereEvenPerfectDraftsWouldNotPay) {
   EXPECT_LE(world.Play(8000, 5).mean_k, 0.002);
 }
 
-// Plays 1,000 rounds whose pass takes 300 us and whose drafts are all rejected, and counts those that
-// were planned. made: a lookup makes the drafts; otherwise a model would have to.
-int RoundsWithAPlan(bool made) {
-  RoundCosts costs(17, 1);
-  const std::vector<PassCost> passes = {
-      {1, 0, {300, 0, 0}}, {2, 0, {500, 0, 0}}, {17, 0, {3500, 0, 0}}};
-  costs.Start(passes);
-  costs.StartDrafter(0, 60, 0, 0);
-  CostModel model({.name = "cost-model", .costs = &costs});
-  model.Begin(0, {.most = 16});
-  int planned = 0;
-  for (int round = 0; round < 1000; ++round) {
-    const Offer offer{.most = 16, .made = made};
-    const bool awake = model.Most(0, 1) > 0;
-    planned += awake;
-    Plan plan{.offers = {&offer, awake ? 1u : 0u}};
-    model.Choose({&plan, 1});
-    model.Observe(0, {.drafted = plan.k, .us = 300 + 200.0 * plan.k});
-  }
-  return planned;
-}
-
-TEST(CostModel, PlansSeldomWhereOnlyAModelDraftsAndItsDraftsFail) {
-  const int lookup = RoundsWithAPlan(true), head = RoundsWithAPlan(false);
-  EXPECT_GT(lookup, 300) << "a lookup may find something in any round";
-  EXPECT_LT(head, 150);
-}
-
 // Drafts were measured while another program used the cores.
 TEST(CostModel, FindsOutThatDraftsWereTakenForTooDear) {
   CostModelIn world({.slope = 60, .draft_us = 20'000, .right = 0.8});

@@ -46,10 +46,12 @@ FORETOKEN_TUNED int kFewReadings = 2;        // 1/2:  0.00,   0.0   x2:  0.00,  
 FORETOKEN_TUNED double kHopedDraft = 0.125;  // 1/2:  0.00,   0.0   x2:  0.00,  -0.2
 // Rounds with one drafter of a portfolio before another one gets a round.
 FORETOKEN_TUNED int kFirstPatience = 24;  // 1/2:  0.00,   0.0   x2:  0.00,   0.0
-// Rounds without a plan, chosen so that plans take at most a share of the time.
-FORETOKEN_TUNED int kLongestSleep = 16;         // 1/2:  0.00,  -0.4   x2:  0.00,   0.0
-FORETOKEN_TUNED double kPlanningUs = 0.8;       // 1/2: -0.02,  -0.6   x2:  0.02,  -1.6
-FORETOKEN_TUNED double kPlanningShare = 0.002;  // 1/2:  0.02,  -1.6   x2: -0.02,  -0.6
+// Plans without drafts, one after another, before a sequence rests from planning; the rounds without a
+// plan, chosen so that plans take at most a share of the time.
+FORETOKEN_TUNED int kPlansInVain = 8;           // 1/2:  0.01,  -0.2   x2:  0.00,  -0.2
+FORETOKEN_TUNED int kLongestSleep = 16;         // 1/2:  0.00,  -0.8   x2:  0.00,  -0.3
+FORETOKEN_TUNED double kPlanningUs = 0.8;       // 1/2:  0.00,  -0.7   x2:  0.00,  -3.2
+FORETOKEN_TUNED double kPlanningShare = 0.002;  // 1/2:  0.00,  -3.2   x2:  0.00,  -0.7
 // Plans for a sequence alone are so many times rarer where only models and heads draft.
 FORETOKEN_TUNED double kNoNews = 8;  // 1/2:  0.00,  -0.6   x2:  0.00,  -0.4
 // Drafts must promise a gain of this share, and more where readings scatter.
