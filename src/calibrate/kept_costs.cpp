@@ -141,15 +141,17 @@ void CostFile::Write(const KeptFigures& figures) const {
   if (!keeps() || figures.costs.passes.empty()) return;
   const auto kept = Read();
   const bool agrees = kept && Agree(kept->costs, figures.costs);
-  if (agrees && kept->agreed > 0 && SayTheSame(kept->costs, figures.costs) &&
-      SayTheSame(kept->verdicts, figures.verdicts))
-    return;
+  const bool same_costs =
+      agrees && (figures.costs.of_another || SayTheSame(kept->costs, figures.costs));
+  if (same_costs && kept->agreed > 0 && SayTheSame(kept->verdicts, figures.verdicts)) return;
   const loader::KeptList file(folder_, kForm);
   auto engines = file.Read<KeptEngine>(kEngineFields);
   std::erase_if(engines, [this](const KeptEngine& engine) { return engine.key == key_; });
   engines.insert(engines.begin(), {key_, figures});
   auto& [costs, verdicts, agreed] = engines.front().figures;
   agreed = agrees ? std::min(kept->agreed + 1, kMostAgreed) : 0;
+  // Many small moves would lead far away, so readings alone replace nothing that they agree with.
+  if (agrees && costs.of_another) costs = kept->costs;
   costs.passes.resize(std::min(costs.passes.size(), kMostEntries));
   Shorten(verdicts);
   file.Write(engines, kEngineFields);

@@ -116,6 +116,27 @@ TEST_F(KeptCosts, CountTheEnginesInARowThatAgree) {
   EXPECT_EQ(File(2).Read()->agreed, 0);
 }
 
+// Engines that measured nothing move a little each, and all the same way.
+TEST_F(KeptCosts, DoNotWanderWhereEnginesMeasureNothing) {
+  for (int engine = 0; engine < 2; ++engine) File(1).Write(Costs(100));
+  const std::vector<draft_length::LearnedCosts::Pass> measured = File(1).Read()->costs.passes;
+  KeptFigures moved;
+  for (int engine = 0; engine < 20; ++engine) {
+    moved = *File(1).Read();
+    moved.costs.of_another = true;
+    moved.costs.passes[1].us *= 1.1;
+    moved.verdicts = {{0, 0, 0, 10, 0.5 * engine}};
+    File(1).Write(moved);
+    EXPECT_GT(File(1).Read()->agreed, 0);
+    EXPECT_EQ(File(1).Read()->verdicts.size(), 1u);
+    EXPECT_DOUBLE_EQ(File(1).Read()->costs.passes[1].us, measured[1].us);
+  }
+  moved.costs.passes[1].us *= 1.2;  // it is another machine
+  File(1).Write(moved);
+  EXPECT_EQ(File(1).Read()->agreed, 0);
+  EXPECT_DOUBLE_EQ(File(1).Read()->costs.passes[1].us, 1.1 * 1.2 * measured[1].us);
+}
+
 TEST_F(KeptCosts, TellHowOftenDraftsWereAccepted) {
   for (int engine = 0; engine < 2; ++engine) File(1).Write(Costs(100));
   const auto kept = File(1).Read();

@@ -13,8 +13,8 @@ using namespace tuning;
 
 // Where nothing is known, reading a position is taken to cost so many times what multiplying it with a row does.
 constexpr double kBytesBesideArithmetic = 2;
-constexpr double kKnownShare =
-    0.15;  // by how much a price may be off that another engine had learned
+// By how much a price may be off that another engine had learned.
+constexpr double kKnownShare = 0.05;
 
 }  // namespace
 

@@ -27,6 +27,7 @@ RoundCosts::RoundCosts(int max_rows, int n_drafters, int max_sequences)
 
 void RoundCosts::Start(std::span<const PassCost> passes) noexcept {
   start_.clear();
+  of_another_ = false;
   if (passes.empty()) return;
   const auto nearer = [](const PassCost& a, const PassCost& b) { return a.context < b.context; };
   const int least = std::min_element(passes.begin(), passes.end(), nearer)->context;
@@ -75,6 +76,7 @@ void RoundCosts::StartWith(const LearnedCosts& learned) {
     if (const LearnedCosts::Drafts& drafts = learned.drafts[d]; drafts.one_us > 0)
       StartDrafter(static_cast<int>(d), drafts.one_us, drafts.all_us, drafts.row_us, drafts.first);
   untimed_ = kUntimed;
+  of_another_ = true;
 }
 
 void RoundCosts::StartDrafterLike(int drafter, int other) noexcept {
@@ -301,6 +303,7 @@ LearnedCosts RoundCosts::Learned() const {
                               .all_us = d.draft_us.size() > 2 ? level_ * d.draft_us.back() : 0,
                               .row_us = level_ * d.row_us,
                               .first = d.first});
+  learned.of_another = of_another_;
   learned.position = {level_ * context_.prices().bytes, level_ * context_.prices().arithmetic};
   return learned;
 }

@@ -40,6 +40,9 @@ struct LearnedCosts {
   std::vector<Pass> passes;    // ascending rows; of a mixture: those of independent rows
   std::vector<Drafts> drafts;  // by drafter
   ContextCosts::Prices position = {};
+  // Nothing was measured: readings alone have moved what another one had learned. They do not tell well what
+  // a pass costs without context.
+  bool of_another = false;
 };
 
 class RoundCosts {
@@ -172,6 +175,7 @@ class RoundCosts {
   std::vector<Pool> pools_;
   double level_ = 1;         // the machine's current speed
   int untimed_ = 0;          // passes that will tell it
+  bool of_another_ = false;  // the curve is what another engine has learned
   double jitter_ = 0;        // recent mean error of the estimates
   int n_aside_ = 0;          // the last readings that were far off; < 0: below
   int seen_rows_ = 0;        // the most that were read

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace foretoken::draft_length {
 namespace {
 
@@ -50,6 +52,37 @@ TEST(RoundCosts, SlowMinutesDoNotMakeOldReadingsDear) {
     costs.RecordPass(1, 0, 100);  // fast again, and only passes of one row
   EXPECT_NEAR(costs.PassUs(1, 0), 100, 2);
   EXPECT_LT(costs.PassUs(3, 0), 175);
+}
+
+// What an engine has learned behind contexts of 100 to 300 positions, where passes of rows take
+// 70 + 8 (rows - 1) us and the context some more, up to a fifth longer by chance.
+LearnedCosts LearnedBehindShortContexts(const LearnedCosts& kept, unsigned seed) {
+  RoundCosts costs(17, 1);
+  costs.StartWith(kept);
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> chance(0, 1);
+  for (int pass = 0; pass < 400; ++pass) {
+    const int rows = chance(random) < 0.6 ? 1 : 1 + static_cast<int>(chance(random) * 5),
+              context = 100 + pass % 200;
+    const double us = 70 + 8 * (rows - 1) + context * (0.06 + 0.01 * rows), late = chance(random);
+    costs.RecordPass(rows, context, us * (1 + 0.2 * late * late * late));
+  }
+  return costs.Learned();
+}
+
+// Short contexts hardly tell how much of a pass is theirs.
+TEST(RoundCosts, WhatAnotherLearnedOfAContextHardlyMovesBehindShortOnes) {
+  LearnedCosts kept = {.position = {.bytes = 0.06, .arithmetic = 0.01}};
+  for (const int rows : {1, 2, 3, 5, 9, 17}) kept.passes.push_back({rows, 70.0 + 8 * (rows - 1)});
+  double one_us = 0, position_us = 0;
+  for (unsigned engine = 0; engine < 50; ++engine) {
+    const LearnedCosts learned = LearnedBehindShortContexts(kept, engine);
+    EXPECT_TRUE(learned.of_another);
+    one_us += learned.passes[0].us / 50;
+    position_us += (learned.position.bytes + learned.position.arithmetic) / 50;
+  }
+  EXPECT_NEAR(one_us, 1.05 * 70, 0.04 * 70);  // passes are a twentieth longer in the mean
+  EXPECT_NEAR(position_us, 1.05 * 0.07, 0.15 * 0.07);
 }
 
 TEST(RoundCosts, ReadsItsStartingCurve) {
