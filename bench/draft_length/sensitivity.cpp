@@ -66,6 +66,7 @@ std::vector<Constant> Constants() {
           {"kNear", &kNear},
           {"kNearShare", &kNearShare},
           {"kFirstNear", &kFirstNear},
+          {"kMostNear", &kMostNear},
           {"kTryShare", &kTryShare},
           {"kFirstTry", &kFirstTry},
           {"kFewReadings", &kFewReadings},

@@ -220,6 +220,13 @@ double CostModel::ProbeUs(const Pass& pass, const State& state, const Offer& off
                           costs_.CatchUpUs(offer.drafter, offer.missing);
 }
 
+// The time of a round with them.
+double CostModel::ShortestRoundUs(const Pass& pass, const State& state,
+                                  const Offer& offer) const noexcept {
+  return costs_.PassUs({pass.n_decoding + state.least, pass.n_decoding, pass.context}) +
+         ProbeUs(pass, state, offer) + costs_.RestUs();
+}
+
 // Whether perfect drafts would pay, and the time of a probe lies within a share of all time and a
 // larger share of the request's own time.
 bool CostModel::MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept {
@@ -267,13 +274,10 @@ bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) 
 bool CostModel::NearlyPays(const Pass& pass, const State& state,
                            const Offer& offer) const noexcept {
   if (offer.made || pass.n_decoding > 1) return false;
-  const int rows = 1 + state.least;
   const double tokens = std::accumulate(state.s, state.s + state.least, 1.0),
                plain = Rate(pass, 1, 0, 0),
                drafted = Rate(pass, tokens, state.least, DraftUs(pass, state, offer, state.least)),
-               us = costs_.PassUs(rows, pass.context) + ProbeUs(pass, state, offer) +
-                    costs_.RestUs(),
-               loss_us = us - tokens / plain;
+               loss_us = ShortestRoundUs(pass, state, offer) - tokens / plain;
   return drafted >= (1 - kNear) * plain &&
          lost_us_ + loss_us <= kNearShare * (total_us_ + kFirstNear / plain);
 }
@@ -286,6 +290,7 @@ void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   if (is_new || NearlyPays(pass, state, offer)) {
     state.looking = true;
     state.hoped_tokens = is_new ? 0 : std::accumulate(state.s, state.s + state.least, 1.0);
+    state.hoped_us = ShortestRoundUs(pass, state, offer);
     plan.k = state.least;
     return;
   }
@@ -495,10 +500,11 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
     return;
   }
   if (state.looking) {
-    // By its time, and by the tokens that were expected: those that came are chance.
+    // By its time, and by the tokens that were expected: those that came are chance, and so is a pause.
     const double plain_us = costs_.PassUs(1, round.context) + costs_.RestUs();
     if (state.hoped_tokens > 0)
-      lost_us_ = std::max(0.0, lost_us_ + round.us - state.hoped_tokens * plain_us);
+      lost_us_ = std::max(0.0, lost_us_ + std::min(round.us, kMostNear * state.hoped_us) -
+                                   state.hoped_tokens * plain_us);
     return;
   }
   if (!state.probing) {

@@ -60,7 +60,8 @@ class CostModel final : public Controller {
     int asleep = 0;                     // rounds in which nothing is planned
     int plans_in_vain = 0;              // since the last one that brought drafts
     bool probing = false, trying = false, looking = false;
-    double hoped_tokens = 0;  // of a round whose drafts nearly pay; 0: it is another one
+    double hoped_tokens = 0,
+           hoped_us = 0;  // of a round whose drafts nearly pay; no tokens: it is another one
     int rounds_on_one = 0,
         patience = 0;      // rounds with one drafter; before another is probed
     double best_rate = 0;  // of the present offer
@@ -93,6 +94,7 @@ class CostModel final : public Controller {
   void ChooseOffer(const Pass& pass, Plan& plan) noexcept;
   void Share(const Pass& pass, std::span<Plan> plans) noexcept;
   double ProbeUs(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  double ShortestRoundUs(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool MayPay(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool Stale(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool PaysWith(double acceptance, const Pass& pass, const State& state,

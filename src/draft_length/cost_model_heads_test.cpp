@@ -20,6 +20,7 @@ struct Head {
   int unlucky = 0;                 // first rounds with drafts in which none is accepted
   double cold = 1;                 // the first 12 rounds with drafts take so many times as long
   double hidden_us = 0;            // of a round with drafts, that no reading shows
+  double paused = 0;  // the share of passes that lose their core, and take twenty times as long
 };
 
 PassCost Pass(int rows, double us) {
@@ -58,7 +59,8 @@ class HeadIn {
     while (drafted_ >= head_.unlucky && accepted < plan.k && uniform_(random_) < head_.right)
       ++accepted;
     const double cold = plan.k > 0 && drafted_ < 12 ? head_.cold : 1,
-                 pass = cold * true_costs_.PassUs(1 + plan.k, 0),
+                 paused = head_.paused > 0 && uniform_(random_) < head_.paused ? 20 : 1,
+                 pass = cold * paused * true_costs_.PassUs(1 + plan.k, 0),
                  draft = plan.k > 0 ? cold * head_.draft_us * (head_.first - 1 + plan.k) : 0,
                  read = plan.k > 0 ? head_.row_us * missing_ : 0,
                  us = pass + draft + read + 3 + (plan.k > 0 ? head_.hidden_us : 0);
@@ -146,6 +148,14 @@ TEST(CostModel, AnUnluckyStartSilencesFewHeads) {
     silent += 2 * texts.drafted() < texts.rounds();
   }
   EXPECT_LE(silent, 2);
+}
+
+// Neither do passes that lost their core to another program for a while.
+TEST(CostModel, PausesSilenceFewHeads) {
+  Head head = HeadThatGainsLittle(0.68);
+  EXPECT_GT(PlayTexts(head).drafted, 0.8);
+  head.paused = 0.02;
+  EXPECT_GT(PlayTexts(head).drafted, 0.8);
 }
 
 // What such drafts lose counts by the clock: here each round with drafts takes half a pass longer than its

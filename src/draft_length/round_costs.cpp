@@ -83,12 +83,19 @@ void RoundCosts::StartDrafterLike(int drafter, int other) noexcept {
   drafters_[static_cast<std::size_t>(drafter)] = At(other);
 }
 
-// Moves a tenth of the way to a reading, and half of the way down where the known time was far too
+// What a reading counts where readings scatter as they do now, as a share.
+double RoundCosts::Calm() const noexcept {
+  const double unrest = jitter_ / kCalmJitter;
+  return 1 / (1 + unrest * unrest);
+}
+
+// Moves a tenth of the way to a reading, less where readings scatter, and half of the way down where the known time was far too
 // long: by chance work may take longer than it must, but never less.
-double RoundCosts::Moved(double known, double seen) noexcept {
+double RoundCosts::Moved(double known, double seen) const noexcept {
   if (known == 0) return seen;
   if (seen < known / 2) return (known + seen) / 2;
-  return (1 - kDraftShare) * known + kDraftShare * std::min(seen, known * 2);
+  const double share = kDraftShare * Calm();
+  return (1 - share) * known + share * std::min(seen, known * 2);
 }
 
 void RoundCosts::RecordPass(const ContextPass& pass, double us,
@@ -118,9 +125,8 @@ void RoundCosts::RecordPass(const ContextPass& pass, double us,
   const double noise_us = (kLeastNoise + jitter_) * expected,
                rest_off = off - context_.Learn(pass, off * expected, noise_us) / expected;
   if (known.n > 1) MoveLevel(rest_off);
-  const double rest = jitter_ / kCalmJitter,
-               fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
-               weight = std::max(kRowsShare, fresh) / (1 + rest * rest) / (1 + run_ / kLongRun),
+  const double fresh = 1.0 / (known.n + (start_.empty() ? 2 : kStartCounts)),
+               weight = std::max(kRowsShare, fresh) * Calm() / (1 + run_ / kLongRun),
                before = known.n > 0 ? known.us : of_rows;
   Believe(rows, {before + weight * (of_rows * (1 + rest_off) - before), known.n + 1});
 }

@@ -136,7 +136,8 @@ class RoundCosts {
   };
   static constexpr int kUntimed =
       3;  // passes: one of them is hardly ever disturbed by chance alone
-  static double Moved(double known, double seen) noexcept;
+  double Calm() const noexcept;
+  double Moved(double known, double seen) const noexcept;
   static int Together(int drafts, int longest) noexcept;
   const DrafterCosts& At(int drafter) const { return drafters_[static_cast<std::size_t>(drafter)]; }
   double FurtherUs(int drafter, int sequences) const noexcept;
