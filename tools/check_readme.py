@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """README.md stays short enough to be read to its end, and what it tells people to type works.
 
-usage: check_readme.py PROGRAM MODELS [--controls]
-
 PROGRAM is the built foretoken, MODELS the folder of the bundled models.
 
 - Length: lines that are not empty, words, the longest cell of a table, the longest line.
@@ -15,6 +13,7 @@ PROGRAM is the built foretoken, MODELS the folder of the bundled models.
 
 --controls shows, on texts with planted faults, that each is seen. Nothing here depends on the time that something takes.
 """
+import argparse
 import json
 import os
 import pathlib
@@ -209,12 +208,17 @@ def controls(text, runner, dev, verbs):
 
 
 def main():
-    program, models, *options = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", metavar="PROGRAM")
+    parser.add_argument("models", metavar="MODELS")
+    parser.add_argument("--controls", action="store_true")
+    a = parser.parse_args()
+    program, models = a.program, a.models
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     dev, verbs = dev_commands(), verbs_of(program)
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(program, models, folder)
-        if options == ["--controls"]:
+        if a.controls:
             faults = controls(text, runner, dev, verbs)
         else:
             faults = check_readme(text, runner, dev)

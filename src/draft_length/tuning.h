@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft_length/tuning.h: the tuning constants of the estimators, and what each of them is worth.
 //
-// bench/draft_length/sensitivity plays the cost model on 170 simulated machines and texts, 8,000
+// bench/draft_length/sensitivity plays the cost model on 274 simulated machines and texts, 8,000
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
-// scenarios and in the worst one. The constants of a position's price were played on 234 scenarios, with
-// long contexts among them, and kKeptVerdicts on 250, with engines that follow others.
+// scenarios and in the worst one. Constants of planning (kPlansInVain to kPlanningShare) and kMostNear were
+// played on all; older figures are of the first 170 to 250, before long contexts and engines that follow others.
 #pragma once
 
 // The benchmark compiles the room with `inline`, so that it can change the constants.
