@@ -220,7 +220,7 @@ double CostModel::ProbeUs(const Pass& pass, const State& state, const Offer& off
                           costs_.CatchUpUs(offer.drafter, offer.missing);
 }
 
-// The time of a round with them.
+// The time of a round with the fewest drafts, reading included.
 double CostModel::ShortestRoundUs(const Pass& pass, const State& state,
                                   const Offer& offer) const noexcept {
   return costs_.PassUs({pass.n_decoding + state.least, pass.n_decoding, pass.context}) +
