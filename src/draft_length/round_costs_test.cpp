@@ -197,6 +197,20 @@ TEST(RoundCosts, AQuickReadingOnAMachineThatHasBecomeFasterIsNone) {
   }
 }
 
+TEST(RoundCosts, DraftsThatAreReadWhileTimesScatterSayLittle) {
+  const auto moved = [](double scatter) {
+    RoundCosts costs(16, 1);
+    costs.Start(std::vector{Cost(1, 0, 100), Cost(3, 0, 120)});
+    costs.StartDrafter(0, 30, 0, 0);
+    for (int i = 0; i < 100; ++i) costs.RecordPass(1, 0, i % 2 == 0 ? 100 : 100 * (1 + scatter));
+    const double before = costs.DraftUs(0, 1);
+    for (int i = 0; i < 3; ++i) costs.RecordDrafts(0, 1, 1, 2 * before);
+    return costs.DraftUs(0, 1) / before;
+  };
+  EXPECT_GT(moved(0), 1.2);
+  EXPECT_LT(moved(0.6), 1.12);
+}
+
 TEST(RoundCosts, PassesThatWereNotReadMayCostLittleMoreThanOnesThatWere) {
   RoundCosts costs(16, 1);
   costs.Start(std::vector{Cost(1, 0, 100), Cost(8, 0, 400)});

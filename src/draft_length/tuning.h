@@ -5,7 +5,7 @@
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
 // scenarios and in the worst one. Constants of planning (kPlansInVain to kPlanningShare) and kMostNear were
-// played on all; older figures are of the first 170 to 250, before long contexts and engines that follow others.
+// played on all; older figures are of the 170 to 250 that there were when they were taken.
 #pragma once
 
 // The benchmark compiles the room with `inline`, so that it can change the constants.
@@ -34,7 +34,7 @@ FORETOKEN_TUNED double kReviewShare = 0.002;   // 1/2:  0.01,  -0.1   x2: -0.01,
 FORETOKEN_TUNED double kNear = 0.12;       // 1/2: -0.01,  -3.3   x2: -0.09,  -2.6
 FORETOKEN_TUNED double kNearShare = 0.01;  // 1/2:  0.01,  -1.1   x2: -0.03,  -1.5
 FORETOKEN_TUNED double kFirstNear = 200;   // 1/2:  0.01,  -1.0   x2:  0.00,  -0.5
-// So many times its expected time such a round counts at most: more of it is a pause.
+// Such a round counts at most this many times its expected time; what goes beyond is a pause.
 FORETOKEN_TUNED double kMostNear = 1.5;  // 1/2:  0.34,  -3.2   x2:  0.00,  -0.2
 // Longer drafts than planned, whose costs may have been read in a bad moment: the share of the time
 // that they may waste, and the plain passes before the first round whose share that is; the rounds
