@@ -294,6 +294,21 @@ std::vector<Scenario> Scenarios() {
                      .cold = 0.2,
                      .request_tokens = 128,
                      .engine_rounds = rounds});
+  for (const double accepted : {0.02, 0.3, 0.5, 0.75})
+    for (const bool spikes : {false, true})
+      all.push_back({.name = fmt::format("short text, long prompt{}", spikes ? ", spikes" : ""),
+                     .pass_us = 5'500,
+                     .row = 0.08,
+                     .draft = 0.055,
+                     .accepted = accepted,
+                     .prompt = 230,
+                     .spikes = spikes,
+                     .context = 16'000,
+                     .bytes = 0.05,
+                     .arithmetic = 0.012,
+                     .request_tokens = 160,
+                     .most_tokens = 160,
+                     .engine_rounds = 160});
   for (const double row : {0.05, 0.2})
     for (const double draft : {0.0, 0.1}) {
       all.push_back({.name = "chapters",

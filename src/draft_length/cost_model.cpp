@@ -270,16 +270,19 @@ bool CostModel::IsNew(const Pass& pass, const State& state, const Offer& offer) 
 
 // Whether a model's shortest drafts bring nearly what plain decoding does, and what they are expected to
 // lose, all that the model reads for them included, lies within a share of all time together with what
-// such drafts lost.
+// such drafts lost. The share is smaller for a model that could rest and read for little.
 bool CostModel::NearlyPays(const Pass& pass, const State& state,
                            const Offer& offer) const noexcept {
   if (offer.made || pass.n_decoding > 1) return false;
   const double tokens = std::accumulate(state.s, state.s + state.least, 1.0),
                plain = Rate(pass, 1, 0, 0),
                drafted = Rate(pass, tokens, state.least, DraftUs(pass, state, offer, state.least)),
-               loss_us = ShortestRoundUs(pass, state, offer) - tokens / plain;
+               loss_us = ShortestRoundUs(pass, state, offer) - tokens / plain,
+               of_drafts = loss_us - costs_.CatchUpUs(offer.drafter, offer.missing),
+               later_us = kNearReads * costs_.CatchUpUs(offer.drafter, 1),
+               part = of_drafts > later_us ? std::max(kNearLeast, later_us / of_drafts) : 1;
   return drafted >= (1 - kNear) * plain &&
-         lost_us_ + loss_us <= kNearShare * (total_us_ + kFirstNear / plain);
+         lost_us_ + loss_us <= part * kNearShare * (total_us_ + kFirstNear / plain);
 }
 
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {

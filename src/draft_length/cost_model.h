@@ -18,7 +18,8 @@
 //
 // A model or head that drafts nothing for a while must read all that it missed before it drafts again,
 // which soon costs more than a probe may. So where it nearly pays it goes on with the shortest drafts,
-// as long as what it loses stays within a hundredth of the time and two plain passes.
+// as long as what it loses stays within a hundredth of the time and two plain passes, and within less
+// where reading costs little.
 //
 // A cost that was read in a bad moment rules out drafts that would pay, and what is ruled out is not
 // read again by itself. So where longer drafts would pay if passes cost no more than they must, they

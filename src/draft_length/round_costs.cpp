@@ -122,6 +122,7 @@ void RoundCosts::RecordPass(const ContextPass& pass, double us,
     doubt_ = {rows, of_rows * (1 + off), off};
     return;
   }
+  if (!BelievedAbove(rows, off, 3 * context_.DoubtUs(pass) / expected)) return;
   const double noise_us = (kLeastNoise + jitter_) * expected,
                rest_off = off - context_.Learn(pass, off * expected, noise_us) / expected;
   if (known.n > 1) MoveLevel(rest_off);
@@ -149,6 +150,18 @@ bool RoundCosts::FasterSince(int rows, double off) noexcept {
   else
     Believe(doubt.rows, {doubt.us, ReadingOf(doubt.rows).n + 1});
   return faster;
+}
+
+// Whether a reading counts that is so far `off`, where expectations may be off by `doubt`. One that is far
+// above what a few readings agree on is a pause by itself. It counts if the pass before was one, too, or the
+// last pass of as many rows.
+bool RoundCosts::BelievedAbove(int rows, double off, double doubt) noexcept {
+  const bool above = off > kFarOff + 2 * jitter_ + doubt,
+             again = std::exchange(ReadingOf(rows).above, above) || n_aside_ > 0;
+  if (!above || again || ReadingOf(rows).n < kTellsPauses) return true;
+  n_aside_ = 1;
+  jitter_ += kLevelShare * (off - jitter_);
+  return false;
 }
 
 bool RoundCosts::ReadLately(const Reading& reading) const noexcept {

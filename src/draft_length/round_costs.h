@@ -12,7 +12,8 @@
 // must, but never less: of two passes measured at the start the wider one bounds the narrower one,
 // and a reading of a row count that was not read for long is believed at once if it is far below
 // what was expected, and the next pass of other rows does not show that the machine has become
-// faster. Drafts, too, are stored relative to the machine's speed. A row count that was never read is
+// faster. One that is far above what was expected is a pause and is not believed, unless another one
+// follows at once or in the next pass of as many rows. Drafts, too, are stored relative to the machine's speed. A row count that was never read is
 // estimated from its neighbours along the curve that was measured at the start. Nothing is estimated
 // beyond the measured rows, or twice the rows that were seen. Passes of mixtures of experts are stored
 // as those of rows that choose their experts independently (expert_costs.h).
@@ -148,6 +149,7 @@ class RoundCosts {
     int n = 0;
     double monotone = 0;    // us with what the neighbours say, made monotone in the rows
     std::int64_t pass = 0;  // the last one that was read
+    bool above = false;     // the last one took far longer than was expected
   };
   struct Pool {
     double us, weight;
@@ -161,6 +163,7 @@ class RoundCosts {
   Reading& ReadingOf(int rows) { return readings_[static_cast<std::size_t>(rows)]; }
   const Reading& ReadingOf(int rows) const { return readings_[static_cast<std::size_t>(rows)]; }
   bool FasterSince(int rows, double off) noexcept;
+  bool BelievedAbove(int rows, double off, double doubt) noexcept;
   void Believe(int rows, Reading reading) noexcept;
   double Off(double us, double expected, double doubt) const noexcept;
   void SetLevel(double level) noexcept;

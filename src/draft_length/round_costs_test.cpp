@@ -28,8 +28,36 @@ TEST(RoundCosts, TakesTheFirstReadingWholeAndOthersInPart) {
   EXPECT_LT(costs.PassUs(1, 0), 110);
   for (int i = 0; i < 100; ++i) costs.RecordPass(1, 0, 110);
   EXPECT_NEAR(costs.PassUs(1, 0), 110, 0.1);
-  costs.RecordPass(1, 0, 1e9);  // a pass that lost its core counts as at most twice as slow
-  EXPECT_LT(costs.PassUs(1, 0), 130);
+  costs.RecordPass(1, 0, 1e9);  // a pass that lost its core for a while says nothing,
+  EXPECT_NEAR(costs.PassUs(1, 0), 110, 0.1);
+  costs.RecordPass(1, 0, 1e9);  // and the next one counts as at most twice as slow
+  EXPECT_GT(costs.PassUs(1, 0), 120);
+  EXPECT_LT(costs.PassUs(1, 0), 150);
+}
+
+// If a pause moved the cost of its rows, passes of more rows would look cheap beside them.
+TEST(RoundCosts, APauseDecidesNothing) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(2, 0, 110), Cost(5, 0, 150)});
+  for (int pause = 0; pause < 4; ++pause) {
+    for (int i = 0; i < 20; ++i) costs.RecordPass(2, 16000, 210), costs.RecordPass(1, 16000, 200);
+    const double one = costs.PassUs(1, 16000), two = costs.PassUs(2, 16000);
+    costs.RecordPass(1, 16000, 450);
+    EXPECT_DOUBLE_EQ(costs.PassUs(1, 16000), one) << pause;
+    EXPECT_DOUBLE_EQ(costs.PassUs(2, 16000), two) << pause;
+  }
+}
+
+TEST(RoundCosts, RowsThatAlwaysTakeLongAreBelievedAmongOthers) {
+  RoundCosts costs(16, 1);
+  costs.Start(std::vector{Cost(1, 0, 100), Cost(2, 0, 110), Cost(5, 0, 120)});
+  for (int i = 0; i < 40; ++i) {
+    costs.RecordPass(1, 0, 100);
+    costs.RecordPass(5, 0, 240);
+    costs.RecordPass(1, 0, 100);
+  }
+  EXPECT_GT(costs.PassUs(5, 0), 190);
+  EXPECT_LT(costs.PassUs(1, 0), 115);
 }
 
 TEST(RoundCosts, KnowsTheRowsItWasToldOf) {

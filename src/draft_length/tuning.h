@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft_length/tuning.h: the tuning constants of the estimators, and what each of them is worth.
 //
-// bench/draft_length/sensitivity plays the cost model on 274 simulated machines and texts, 8,000
+// bench/draft_length/sensitivity plays the cost model on 282 simulated machines and texts, 8,000
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
-// scenarios and in the worst one. Constants of planning (kPlansInVain to kPlanningShare) and kMostNear were
-// played on all; older figures are of the 170 to 250 that there were when they were taken.
+// scenarios and in the worst one. kNear, kNearReads, kNearLeast and kTellsPauses were played on all;
+// those of planning (kPlansInVain to kPlanningShare) and kMostNear on 274, the others on the 170 to 250
+// that there were when they were taken.
 #pragma once
 
 // The benchmark compiles the room with `inline`, so that it can change the constants.
@@ -31,9 +32,13 @@ FORETOKEN_TUNED double kOwnProbeShare = 0.05;  // 1/2:  0.01,   0.0   x2: -0.06,
 FORETOKEN_TUNED double kReviewShare = 0.002;   // 1/2:  0.01,  -0.1   x2: -0.01,  -0.4
 // Shortest drafts of a model that would lose at most this share of the speed, the share of all time
 // that they may lose, and the plain passes before the first round whose share that is.
-FORETOKEN_TUNED double kNear = 0.12;       // 1/2: -0.01,  -3.3   x2: -0.09,  -2.6
+FORETOKEN_TUNED double kNear = 0.12;       // 1/2:  0.04,  -4.2   x2: -0.11,  -2.3
 FORETOKEN_TUNED double kNearShare = 0.01;  // 1/2:  0.01,  -1.1   x2: -0.03,  -1.5
 FORETOKEN_TUNED double kFirstNear = 200;   // 1/2:  0.01,  -1.0   x2:  0.00,  -0.5
+// A drafter that rests must read later what it missed: where such a round loses more than so many times what
+// reading a token costs, the share is as much smaller, down to a least part.
+FORETOKEN_TUNED double kNearReads = 4;    // 1/2:  0.03,  -0.6   x2: -0.02,  -1.6
+FORETOKEN_TUNED double kNearLeast = 0.3;  // 1/2:  0.00,   0.0   x2: -0.01,  -0.8
 // Such a round counts at most this many times its expected time; what goes beyond is a pause.
 FORETOKEN_TUNED double kMostNear = 1.5;  // 1/2:  0.34,  -3.2   x2:  0.00,  -0.2
 // Longer drafts than planned, whose costs may have been read in a bad moment: the share of the time
@@ -99,6 +104,8 @@ FORETOKEN_TUNED double kLongRun = 8;       // 1/2:  0.02,  -0.6   x2:  0.01,  -0
 FORETOKEN_TUNED double kCalmJitter = 0.1;  // 1/2: -0.03,  -2.0   x2:  0.02,  -0.4
 FORETOKEN_TUNED double kFarOff = 0.25;     // 1/2:  0.07,  -1.3   x2: -0.31, -30.4
 FORETOKEN_TUNED double kDraftShare = 0.1;  // 1/2: -0.01,  -0.4   x2:  0.00,  -0.4
+// The readings of a row count from which on a far longer pass is a pause until another one follows.
+FORETOKEN_TUNED int kTellsPauses = 4;  // 1/2:  0.00,  -0.2   x2:  0.00,  -0.2
 
 // While nobody knows what a position costs: so many of them may cost a row as much as all weights do. The
 // share of that doubt which comes back with each reading, and the least part of a pass that is chance.
