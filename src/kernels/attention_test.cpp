@@ -18,8 +18,8 @@ using tensor::KvType;
 constexpr KvType kAttendedTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0,
                                      KvType::kQ4_0};
 
-// The vector tables, and a stand-in for AVX-VNNI where the processor has AVX-512's coding of its
-// instruction.
+// The vector tables, and where the processor has AVX-512 what others with it have: attention for registers
+// in halves, and for AVX-VNNI a stand-in with AVX-512's coding of its instruction.
 std::vector<const Kernels*> AttentionTables() {
   std::vector<const Kernels*> tables = VectorTables();
 #if defined(__x86_64__)
@@ -28,8 +28,14 @@ std::vector<const Kernels*> AttentionTables() {
     table.isa = "avxvnni (stand-in)";
     return table;
   }();
+  static const Kernels halved = [] {
+    Kernels table = Overlay(KernelsFor(Isa::kAvx512), avx512::kHalvedAttention);
+    table.isa = "avx512 (halved)";
+    return table;
+  }();
   const auto isas = AvailableIsas();
-  if (std::find(isas.begin(), isas.end(), Isa::kAvx512) != isas.end()) tables.push_back(&stand_in);
+  if (std::find(isas.begin(), isas.end(), Isa::kAvx512) != isas.end())
+    tables.insert(tables.end(), {&stand_in, &halved});
 #endif
   return tables;
 }

@@ -54,6 +54,14 @@ bool RunsAvx512() {
          __builtin_cpu_supports("avx512vnni");
 }
 
+// AMD's family 25 with AVX-512 is Zen 4 (and Zen 3 without it).
+bool IsZen4() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx) return false;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 &&
+         (eax >> 8 & 0xf) + (eax >> 20 & 0xff) == 25 && RunsAvx512();
+}
+
 #if !defined(_WIN32)
 
 // CPUID leaf 7, EDX bits 24 (tiles) and 25 (int8). Linux gives the registers to a process that asks
@@ -96,6 +104,11 @@ struct InstructionSet {
   Isa extends;
   bool (*runs)();
   std::array<const Kernels*, 2> parts;
+  // What some of its processors have in place of that.
+  struct {
+    bool (*here)() = nullptr;
+    const Kernels* part = nullptr;
+  } other = {};
 };
 
 // In the order of Isa. A set comes after the one that it extends. A set for other processors has
@@ -106,7 +119,12 @@ constexpr InstructionSet kSets[] = {
     {Isa::kNeon, "neon", Isa::kScalar, RunsElsewhere, {}},
     {Isa::kAvx2, "avx2", Isa::kScalar, RunsAvx2, {&avx2::kFunctions, &avx2::kMatmul}},
     {Isa::kAvxVnni, "avxvnni", Isa::kAvx2, RunsAvxVnni, {&avxvnni::kMatmul, &avxvnni::kAttention}},
-    {Isa::kAvx512, "avx512", Isa::kAvx2, RunsAvx512, {&avx512::kFunctions, &avx512::kMatmul}},
+    {Isa::kAvx512,
+     "avx512",
+     Isa::kAvx2,
+     RunsAvx512,
+     {&avx512::kFunctions, &avx512::kMatmul},
+     {IsZen4, &avx512::kHalvedAttention}},
 #if defined(_WIN32)
     {Isa::kAmx, "amx", Isa::kAvx512, RunsElsewhere, {}},
 #else
@@ -141,6 +159,7 @@ const std::array<Kernels, kNumSets>& Tables() {
       table.isa = set.name;
       for (const Kernels* part : set.parts)
         if (part != nullptr) table = Overlay(table, *part);
+      if (set.other.part != nullptr && set.other.here()) table = Overlay(table, *set.other.part);
     }
     return made;
   }();

@@ -19,7 +19,8 @@ extern const Kernels kEvexMatmul, kEvexAttention;  // stand-ins for tests
 }  // namespace avxvnni
 namespace avx512 {
 extern const Kernels kFunctions, kMatmul;
-}
+extern const Kernels kHalvedAttention;  // for processors whose multipliers take registers in halves
+}  // namespace avx512
 namespace amx {
 extern const Kernels kMatmul;
 extern const Kernels kEmulatedMatmul;  // a stand-in for tests

@@ -45,13 +45,6 @@ struct Lanes : generic::LaneDefaults {
   // ---- Arithmetic -------------------------------------------------------------------------------
   static F Fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   static F MulAdd(F x, float y, F to) { return _mm512_fmadd_ps(All(y), x, to); }
-  // MulAdd with y in memory. The compiler would load a y that serves two registers to a third one,
-  // and on Zen 4 such loads and conversions from f16 delay each other (8 queries, 16 positions each:
-  // 1.15 cycles for each fma, and 1.01 so).
-  static FORETOKEN_INLINE F MulAddAt(F x, const float* y, F to) {
-    asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(to) : "v"(x), "m"(*y));
-    return to;
-  }
   static F MulSub(F x, float y, F to) { return _mm512_fnmadd_ps(x, All(y), to); }
   static F AtMost(F x, float bound) { return _mm512_min_ps(All(bound), x); }
   static I Nearest(F x) { return Signed(_mm512_cvtps_epi32(x)); }
