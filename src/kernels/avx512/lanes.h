@@ -233,7 +233,7 @@ struct Lanes : generic::LaneDefaults {
   static constexpr int kTogether = 8;       // queries that share a key or a value
   static constexpr int kAccumulators = 16;  // registers for the sums of a loop
   static constexpr bool kWholeBlocks = true;
-  static constexpr bool kWholeIntegerBlocks = true;
+  static constexpr int kIntegerBytes = 4608;
   // Always inlined: the compiler takes a function that only prefetches for one without effect, and
   // drops its calls.
   static FORETOKEN_INLINE void Prefetch(const void* p) {

@@ -370,23 +370,34 @@ inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
   return args.v + SeenBlock(args, block) * static_cast<std::ptrdiff_t>(args.v_stride);
 }
 
-// What memory is asked for while the block at position `begin` is worked on: keys and values kBytesAhead
+// What memory is asked for while the block at position `begin` is worked on: keys and values some bytes
 // further on, or a block that is there already where the sequence ends before.
-inline void LookAhead(Tile& tile, int begin) {
-  constexpr std::size_t kBytesAhead = 12288;
+template <class L>
+void LookAhead(Tile& tile, int begin) {
   const AttentionArgs& args = *tile.args;
+  const int bytes = L::kIntegerBytes > 0 && tile.has_integer_values() ? L::kIntegerBytes : 12288;
   const auto next = [&](std::size_t block_bytes) {
-    const int ahead = begin + (1 + static_cast<int>(kBytesAhead / (block_bytes + 1))) * kSlots;
+    const int blocks = bytes / (static_cast<int>(block_bytes) + 1),
+              ahead = begin + (1 + blocks) * kSlots;
     return (ahead < tile.length[tile.n - 1] ? ahead : begin) / kSlots;
   };
   tile.next_keys = KeysOf(args, next(args.k_stride));
   tile.next_values = ValuesOf(args, next(args.v_stride));
 }
 
+// The blocks whose scores have room, and of integers no more than what memory is asked for ahead: then
+// keys and values come in turn, and neither waits for the other.
+template <class L>
+int BlocksTogether(const Tile& tile) {
+  const int most = kQueries / tile.n;
+  if (!tile.has_integer_values()) return most;
+  const int fit = L::kIntegerBytes / static_cast<int>(tile.args->k_stride);
+  return fit < 1 ? 1 : fit < most ? fit : most;
+}
+
 // Few queries leave the running softmax bound by latency: the maximum, the exponentials and the sum
-// of a block each wait for the one before. So as many blocks as the scores have room for go through
-// each stage together. Only the maxima, one comparison a block, and the values follow the order of
-// the blocks.
+// of a block each wait for the one before. So several blocks go through each stage together. Only the
+// maxima, one comparison a block, and the values follow the order of the blocks.
 // REQUIRES: all queries see all of the blocks [block, block + count); count * tile.n <= kQueries.
 template <class L>
 void RunWholeBlocks(Tile& tile, int block, int count) {
@@ -399,7 +410,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
-    LookAhead(tile, (block + b) * kSlots);
+    LookAhead<L>(tile, (block + b) * kSlots);
     scores(tile, 0, KeysOf(args, block + b));
     const std::byte* const of_block = ValuesOf(args, block + b);
     for (int i = 0; i < n; ++i) scales_of[b * n + i] = tile.ScalesOf(of_block);
@@ -436,7 +447,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
     tile.factor = factor + b * n;
     weights.of = all_weights.of + b * n * (args.head_dim / kGroup * kSlots);
     weights.unit = all_weights.unit + b * n;
-    LookAhead(tile, (block + b) * kSlots);
+    LookAhead<L>(tile, (block + b) * kSlots);
     values(tile, 0, ValuesOf(args, block + b));
   }
   tile.p = p;
@@ -456,7 +467,7 @@ void RunBlocks(Tile& tile, int begin) {
       const int left = tile.length[i] - begin;
       tile.visible[i] = left < kSlots ? left : kSlots;
     }
-    LookAhead(tile, begin);
+    LookAhead<L>(tile, begin);
     scores(tile, first, KeysOf(args, begin / kSlots));
     CapScores<L>(args, tile.p + first * kSlots, tile.n - first);
     const std::byte* const block_values = ValuesOf(args, begin / kSlots);
@@ -492,7 +503,7 @@ int RunEdgeBlocks(Tile& tile) {
       tile.hidden[i] = hidden > 0 ? hidden : 0;
       tile.visible[i] = left < kSlots ? left : kSlots;
     }
-    LookAhead(tile, begin);
+    LookAhead<L>(tile, begin);
     kScores<L>[static_cast<int>(args.k_type)](tile, first, KeysOf(args, begin / kSlots));
     CapScores<L>(args, tile.p + first * kSlots, last - first);
     const std::byte* const values = ValuesOf(args, begin / kSlots);
@@ -535,8 +546,8 @@ void RunTile(Tile& tile) {
   }
   int begin = tile.args->window > 0 ? RunEdgeBlocks<L>(tile) : 0;
   if constexpr (L::kWholeBlocks) {
-    if (tile.n <= kLanes / 2 && (L::kWholeIntegerBlocks || !tile.has_integer_values())) {
-      const int whole = tile.length[0] / kSlots, together = kQueries / tile.n;
+    if (tile.n <= kLanes / 2 && (L::kIntegerBytes > 0 || !tile.has_integer_values())) {
+      const int whole = tile.length[0] / kSlots, together = BlocksTogether<L>(tile);
       for (int b = begin / kSlots; b < whole; b += together)
         RunWholeBlocks<L>(tile, b, whole - b < together ? whole - b : together);
       begin = begin > whole * kSlots ? begin : whole * kSlots;

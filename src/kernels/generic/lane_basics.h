@@ -27,7 +27,8 @@ struct LaneDefaults {
   static constexpr int kTogether = 4;   // queries of attention that share a key or a value
   // Whether attention with few queries takes several blocks through each stage together.
   static constexpr bool kWholeBlocks = false;
-  static constexpr bool kWholeIntegerBlocks = false;  // whether it does so with integers, too
+  // Of integers: the bytes of keys that do so, and that memory is asked for ahead; 0: a block at a time
+  static constexpr int kIntegerBytes = 0;
   static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop
   // Brings memory that is read soon into the first-level cache, or memory that is read later into the
   // second.
