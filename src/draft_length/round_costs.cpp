@@ -152,9 +152,9 @@ bool RoundCosts::FasterSince(int rows, double off) noexcept {
   return faster;
 }
 
-// Whether a reading counts that is so far `off`, where expectations may be off by `doubt`. One that is far
-// above what a few readings agree on is a pause by itself. It counts if the pass before was one, too, or the
-// last pass of as many rows.
+// Whether a reading counts. off: its share above what was expected; doubt: the share by which that may be
+// wrong. A reading far above what a few readings agree on is a pause. It counts only if the pass before, or
+// the last pass of as many rows, was far above, too.
 bool RoundCosts::BelievedAbove(int rows, double off, double doubt) noexcept {
   const bool above = off > kFarOff + 2 * jitter_ + doubt,
              again = std::exchange(ReadingOf(rows).above, above) || n_aside_ > 0;

@@ -12,11 +12,12 @@
 // must, but never less: of two passes measured at the start the wider one bounds the narrower one,
 // and a reading of a row count that was not read for long is believed at once if it is far below
 // what was expected, and the next pass of other rows does not show that the machine has become
-// faster. One that is far above what was expected is a pause and is not believed, unless another one
-// follows at once or in the next pass of as many rows. Drafts, too, are stored relative to the machine's speed. A row count that was never read is
-// estimated from its neighbours along the curve that was measured at the start. Nothing is estimated
-// beyond the measured rows, or twice the rows that were seen. Passes of mixtures of experts are stored
-// as those of rows that choose their experts independently (expert_costs.h).
+// faster. A reading far above what at least four readings of its row count agree on is a pause and is not
+// believed, unless another one follows at once or in the next pass of as many rows. Drafts, too, are
+// stored relative to the machine's speed. A row count that was never read is estimated from its
+// neighbours along the curve that was measured at the start. Nothing is estimated beyond the measured
+// rows, or twice the rows that were seen. Passes of mixtures of experts are stored as those of rows that
+// choose their experts independently (expert_costs.h).
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ using tensor::KvType;
 constexpr KvType kAttendedTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0,
                                      KvType::kQ4_0};
 
-// The vector tables, and where the processor has AVX-512 what others with it have: attention for registers
-// in halves, and for AVX-VNNI a stand-in with AVX-512's coding of its instruction.
+// The vector tables. A CPU with AVX-512 also runs two tables that other CPUs use: Zen 4's attention, and a
+// stand-in for AVX-VNNI, in AVX-512's coding of its instruction.
 std::vector<const Kernels*> AttentionTables() {
   std::vector<const Kernels*> tables = VectorTables();
 #if defined(__x86_64__)

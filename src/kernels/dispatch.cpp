@@ -104,7 +104,7 @@ struct InstructionSet {
   Isa extends;
   bool (*runs)();
   std::array<const Kernels*, 2> parts;
-  // What some of its processors have in place of that.
+  // Functions that replace those where `here` returns true.
   struct {
     bool (*here)() = nullptr;
     const Kernels* part = nullptr;

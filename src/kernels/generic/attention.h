@@ -375,7 +375,9 @@ inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
 template <class L>
 void LookAhead(Tile& tile, int begin) {
   const AttentionArgs& args = *tile.args;
-  const int bytes = L::kIntegerBytes > 0 && tile.has_integer_values() ? L::kIntegerBytes : 12288;
+  constexpr int kBytesAhead = 12288;
+  const int bytes =
+      L::kIntegerBytes > 0 && tile.has_integer_values() ? L::kIntegerBytes : kBytesAhead;
   const auto next = [&](std::size_t block_bytes) {
     const int blocks = bytes / (static_cast<int>(block_bytes) + 1),
               ahead = begin + (1 + blocks) * kSlots;
@@ -385,8 +387,9 @@ void LookAhead(Tile& tile, int begin) {
   tile.next_values = ValuesOf(args, next(args.v_stride));
 }
 
-// The blocks whose scores have room, and of integers no more than what memory is asked for ahead: then
-// keys and values come in turn, and neither waits for the other.
+// How many blocks go through each stage together: as many as the scores have room for. With integers it is
+// at most what is prefetched ahead, so that requests for keys and for values alternate and memory is always
+// busy.
 template <class L>
 int BlocksTogether(const Tile& tile) {
   const int most = kQueries / tile.n;

@@ -27,7 +27,8 @@ struct LaneDefaults {
   static constexpr int kTogether = 4;   // queries of attention that share a key or a value
   // Whether attention with few queries takes several blocks through each stage together.
   static constexpr bool kWholeBlocks = false;
-  // Of integers: the bytes of keys that do so, and that memory is asked for ahead; 0: a block at a time
+  // With integers, the bytes of keys that it takes together and prefetches ahead; 0: it takes one block at a
+  // time there.
   static constexpr int kIntegerBytes = 0;
   static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop
   // Brings memory that is read soon into the first-level cache, or memory that is read later into the
