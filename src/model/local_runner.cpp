@@ -397,7 +397,7 @@ int LocalRunner::RunOnTeam(const Pass& pass) noexcept {
     network_.Run(pass, pool_, false);
     return 1;
   }
-  const std::uint64_t work = network_.LayerWork(pass) * static_cast<std::uint64_t>(pass.n_rows());
+  const std::uint64_t work = network_.work().Of(pass);
   const double begin_us = NowMicroseconds();
   const bool alone = team_choice_.Alone(work, begin_us);
   network_.Run(pass, pool_, alone);

@@ -37,41 +37,6 @@ Blocks MakeEntry(const Workspace& space, const ModelConfig& config, const Weight
   return blocks;
 }
 
-std::int64_t WorkOf(const AttentionConfig& a, int dim) {
-  return std::int64_t{dim} * (2 * a.head_dim * (a.n_heads + a.n_kv_heads));
-}
-std::int64_t WorkOf(const LatentAttentionConfig& a, int dim) {
-  const std::int64_t queries = std::int64_t{a.n_heads} * a.query_dim(),
-                     by_head = std::int64_t{a.rank} * (a.head_dim + a.value_dim);
-  const std::int64_t q = a.q_rank == 0 ? dim * queries : a.q_rank * (dim + queries);
-  return q + a.n_heads * by_head + std::int64_t{dim} * (a.key_dim() + a.n_heads * a.value_dim);
-}
-std::int64_t WorkOf(const ShortConvConfig&, int dim) {
-  return 4 * std::int64_t{dim} * dim;
-}
-std::int64_t WorkOf(const DeltaNetConfig& d, int dim) {
-  const std::int64_t states = std::int64_t{3} * d.value_dim() * d.head_dim;
-  return std::int64_t{dim} * (d.convolved() + 2 * d.value_dim() + 2 * d.n_value_heads) + states;
-}
-std::int64_t WorkOf(const Mamba2Config& m, int dim) {
-  const std::int64_t states = std::int64_t{2} * m.inner() * m.state_size;
-  return std::int64_t{dim} * (m.kept() + 2 * m.inner()) + states;
-}
-std::int64_t WorkOf(const NoPart&, int) {
-  return 0;
-}
-std::int64_t WorkOf(const GatedFfnConfig& f, int dim) {
-  return std::int64_t{dim} * (3 * f.width);
-}
-std::int64_t WorkOf(const ExpertsConfig& e, int dim) {
-  return std::int64_t{dim} *
-         (e.n_experts + 3 * (std::int64_t{e.n_used} * e.width + e.shared_width));
-}
-
-std::int64_t WorkOf(const LocalConvolutionConfig& c, int dim) {
-  return 2 * std::int64_t{dim} * (c.coefficients(dim) + 2 * c.taps);
-}
-
 LocalConvolution::Entry EntryOf(const AttentionWeights& w) {
   return {w.norm, w.q.quantised() || w.k.quantised() || w.v.quantised()};
 }
@@ -111,6 +76,7 @@ Network::Network(const ModelConfig& config, const Weights& weights, const Worksp
       weights_(weights),
       space_(space),
       max_positions_(max_positions),
+      work_(config),
       entry_(MakeEntry(space, config, weights)),
       output_(space, config, weights) {
   // Behind the last layer nothing else needs the memory of normed rows.
@@ -282,26 +248,6 @@ void Network::NoteRowLengths(const Pass& pass) noexcept {
   for (const kv::Segment& s : pass.segments)
     for (int i = 0; i < s.n_rows; ++i)
       lengths[s.row_begin + i] = s.first_position + (causal ? i + own : s.n_rows);
-}
-
-std::uint64_t Network::LayerWork(const Pass& pass) const noexcept {
-  std::int64_t work = 0;
-  if (DraftsBlocks() && pass.features != nullptr) {
-    const AttentionConfig& a = config_.layers.front().attention();
-    const int mixed = config_.head->features_width() / config_.n_layers();
-    return static_cast<std::uint64_t>(config_.dim) *
-           static_cast<std::uint64_t>(2 * a.n_kv_heads * a.head_dim + mixed);
-  }
-  for (const LayerConfig& layer : config_.layers) {
-    work += std::int64_t{3} * config_.layer_input * config_.dim;
-    work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); }, layer.mixer);
-    if (layer.beside) work += WorkOf(*layer.beside, config_.dim);
-    work += std::visit([this](const auto& part) { return WorkOf(part, config_.dim); },
-                       layer.feed_forward);
-    if (layer.dense_part) work += WorkOf(*layer.dense_part, config_.dim);
-    if (layer.convolution) work += WorkOf(*layer.convolution, config_.dim);
-  }
-  return static_cast<std::uint64_t>(work / std::max(1, config_.n_layers()));
 }
 
 }  // namespace foretoken::model

@@ -14,6 +14,7 @@
 #include "model/blocks/output.h"
 #include "model/blocks/phase.h"
 #include "model/config.h"
+#include "model/pass_work.h"
 #include "model/rope_table.h"
 #include "model/weights/weights.h"
 
@@ -63,8 +64,7 @@ class Network {
   const float* OwnFeature(const Pass& pass, int i) const noexcept;
   // None where the network has no selector, or the pass read no tokens.
   Candidates CandidatesOf(const Pass& pass) const noexcept;
-  // Multiplications of one row of the pass in a layer, in the mean.
-  std::uint64_t LayerWork(const Pass& pass) const noexcept;
+  const PassWork& work() const noexcept { return work_; }
 
  private:
   const RopeTable* RopeOf(const RopeConfig* config);
@@ -92,6 +92,7 @@ class Network {
   const Weights& weights_;
   const Workspace space_;
   const int max_positions_;
+  const PassWork work_;
   std::deque<Rope> ropes_;  // different ones; blocks point to the tables
   std::vector<std::unique_ptr<Block>> entry_;
   std::vector<std::vector<std::unique_ptr<Block>>> layers_;  // the blocks of each, in order

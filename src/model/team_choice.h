@@ -31,9 +31,8 @@ class TeamChoice {
   // thread's help saves, unless it waits in each of them.
   static constexpr std::uint64_t kMostSmall = 16'000'000;
 
-  // `work` is a number in proportion to what a pass computes: multiplications in a layer. Passes of
-  // one size class (a power of two) are compared, by their time for each unit of work. now_us: of
-  // any steady clock.
+  // `work` is a number in proportion to what a pass computes (pass_work.h). Passes of one size class
+  // are compared, by their time for each unit of work. now_us: of any steady clock.
   bool Alone(std::uint64_t work, double now_us) noexcept {
     Class& c = classes_[Index(work)];
     for (Losses& losses : losses_) losses.Fade(std::exp((now_us_ - now_us) / kForgottenUs));
@@ -65,17 +64,21 @@ class TeamChoice {
     } else {
       known = c.again ? std::min(known, cost) : cost;
     }
-    double& least = c.trying == kTeam ? c.least_team : least_alone_;
-    least = least == 0 ? cost : std::min(least, cost);
+    if (c.trying == kTeam)
+      NoteLeast(c.least_team, cost);
+    else if (work <= kMostSmall)
+      NoteLeast(least_alone_, cost);
     if (!retry) return;
     c.again = !c.again && c.trying == kTeam && Best(c) == kAlone;
-    c.until_retry = c.again ? 1 : Wait(c, work > kMostSmall);
+    c.until_retry = c.again ? 1 : Wait(c);
   }
 
  private:
   static constexpr int kAlone = 0, kTeam = 1;
-  // The team is disturbed where it takes so many times the least that it ever took.
+  // The team is disturbed where it takes so many times the least that it ever took. Passes that wait for
+  // memory take as long for more rows, but those of a size class differ by less than this.
   static constexpr double kDisturbed = 1.5;
+  static constexpr int kHurry = 4;  // so many times as often one thread is tried then
   // After a pause the machine may be quiet again, and a long prompt may come.
   static constexpr double kForgottenUs = 1e6;
   // A loss is weighed as if passes of so much time had gone well before it.
@@ -104,6 +107,9 @@ class TeamChoice {
     double Share() const noexcept { return lost_us / (us + kUnknownUs); }
   };
 
+  static void NoteLeast(double& least, double cost) noexcept {
+    least = least == 0 ? cost : std::min(least, cost);
+  }
   double Cost(const Class& c, int way) const noexcept {
     const auto i = static_cast<std::size_t>(way);
     return c.cost[i] * (1 + losses_[i].Share());
@@ -111,13 +117,13 @@ class TeamChoice {
   int Best(const Class& c) const noexcept {
     return c.cost[kAlone] != 0 && Cost(c, kAlone) <= Cost(c, kTeam) ? kAlone : kTeam;
   }
-  // Passes before the slower way is tried again. One such pass costs (slower - faster) / faster passes.
-  // One in 40 times as many adds 2.5 %, two of a team in 100 times as many 2 %. A large team that takes
-  // longer than it did may simply have a longer context: 0.6 %.
-  int Wait(Class& c, bool large) noexcept {
+  // Passes before the slower way is tried again. One such pass costs (slower - faster) / faster passes. Two
+  // of a team in 100 times as many add 2 %, one of one thread in 160 times as many 0.6 %, and 2.5 % where
+  // small passes of the team are disturbed.
+  int Wait(Class& c) noexcept {
     const int best = Best(c);
     const auto [better, worse] = std::minmax({Cost(c, kAlone), Cost(c, kTeam)});
-    const double share = best == kAlone ? 100 : large ? 160 : 40;
+    const double share = best == kAlone ? 100 : 160;
     const double passes =
         better > 0 ? std::clamp(share * (worse - better) / better, kLeastWait, 1e6) : 0;
     if (best == kTeam || !TeamServesOthers(c)) return static_cast<int>(passes);
@@ -132,28 +138,33 @@ class TeamChoice {
              Best(other) == kTeam && c.last_us - other.last_us < kForgottenUs;
     });
   }
-  // The team takes far longer than it did, or longer than small passes let expect of one thread.
+  // The team takes far longer than it did, or longer than small passes let expect of one thread that has
+  // not been tried.
   bool IsDisturbed(const Class& c) const noexcept {
-    return Cost(c, kTeam) > kDisturbed * c.least_team ||
-           (least_alone_ > 0 && Cost(c, kTeam) > least_alone_);
+    const double team = Cost(c, kTeam);
+    return team > kDisturbed * c.least_team ||
+           (c.cost[kAlone] == 0 && least_alone_ > 0 && team > least_alone_);
   }
   int Next(Class& c, bool large) const noexcept {
     if (!large && c.cost[kAlone] == 0) return kAlone;
     if (c.cost[kTeam] == 0) return kTeam;
     const int best = Best(c);
-    const bool calm = large && best == kTeam && !IsDisturbed(c);
-    c.until_retry = std::max(0, c.until_retry - 1);
+    const bool disturbed = best == kTeam && IsDisturbed(c);
+    c.until_retry = std::max(0, c.until_retry - (disturbed && !large ? kHurry : 1));
+    const bool calm = large && best == kTeam && !disturbed;
     return c.until_retry == 0 && !calm ? 1 - best : best;
   }
+  // Half a power of two is a size class, so that the work of its passes differs by at most a half.
   static std::size_t Index(std::uint64_t work) noexcept {
-    return static_cast<std::size_t>(std::bit_width(work));
+    const auto width = static_cast<std::size_t>(std::bit_width(work));
+    return 2 * width + (width < 2 ? 0 : work >> (width - 2) & 1);
   }
 
-  std::array<Class, 65> classes_{};
+  std::array<Class, 130> classes_{};
   std::array<Losses, 2> losses_{};
   double now_us_ = 0;
   int last_way_ = kTeam;
-  double least_alone_ = 0;  // of one thread, in any class
+  double least_alone_ = 0;  // of one thread, in any class of small passes
 };
 
 }  // namespace foretoken::model

@@ -86,12 +86,62 @@ TEST(TeamChoice, LargePassesThatWereAlwaysDisturbedAreTriedOnOneThread) {
   EXPECT_GT(passes.On({0.8 * times, 20 * times}, 200, kLarge).second, 180);
 }
 
-// One class has passes of up to twice the work.
+// A thread that tries alone what a calm team does faster costs less than a hundredth.
+TEST(TeamChoice, SmallPassesOfACalmTeamTryOneThreadRarely) {
+  for (const double alone_us : {131.0, 100.0, 400.0}) {
+    Passes passes;
+    passes.On({alone_us, 94}, 1000);
+    EXPECT_LT(passes.On({alone_us, 94}, 20000).first, 1.008 * 20000 * 94) << alone_us;
+  }
+}
+
+// What one thread takes was measured while it was disturbed, and now the team is.
+TEST(TeamChoice, SmallPassesOfADisturbedTeamTryOneThreadSoon) {
+  Passes passes;
+  passes.On({400, 200}, 2);
+  EXPECT_GT(passes.On({250, 350}, 1000).second, 880);
+}
+
+// Small passes of one row cost more for each unit of work than those of sixteen, in the team as well.
+TEST(TeamChoice, AFewRowsAreNotDisturbedBecauseMoreAreCheaperForTheirWork) {
+  Passes passes;
+  double total = 0;
+  for (int i = 0; i < 4000; ++i) {
+    passes.On({400, 260}, 1, 16 * kSmall);
+    const double us = passes.On({131, 94}, 1).first;
+    if (i >= 1000) total += us;
+  }
+  EXPECT_LT(total, 1.008 * 3000 * 94);
+}
+
+// Passes that wait for memory take as long for seven rows as for four.
+TEST(TeamChoice, RowsThatCostNothingDoNotLookLikeADisturbance) {
+  for (const std::uint64_t row : {1u << 10, 1u << 24}) {
+    Passes passes;
+    double total = 0;
+    for (int i = 0; i < 6000; ++i) {
+      const unsigned n_rows = i / 50 % 2 == 0 ? 4 : 7;
+      const double us = passes.On({400, 230}, 1, row * n_rows).first;
+      if (i >= 2000) total += us;
+    }
+    EXPECT_LT(total, 1.008 * 4000 * 230) << row;
+  }
+}
+
+// One thread was tried for passes of many rows, which are cheaper for their work.
+TEST(TeamChoice, LargePassesOfFewRowsAreNotComparedWithOneThreadOfManyRows) {
+  Passes passes;
+  passes.On({6000, 4000}, 20, 16 * kLarge);
+  EXPECT_GT(passes.On({6000, 30000}, 100, 16 * kLarge).second, 80);
+  EXPECT_EQ(passes.On({4000, 2000}, 200, kLarge).second, 0);
+}
+
+// One class has passes of up to a half more work.
 TEST(TeamChoice, ComparesPassesByTheirWork) {
   Passes passes;
   for (int i = 0; i < 200; ++i) {
     EXPECT_EQ(passes.On({4000, 2000}, 1, kLarge).second, 0);
-    EXPECT_EQ(passes.On({4000, 2000}, 1, kLarge * 15 / 8, 15.0 / 8).second, 0);
+    EXPECT_EQ(passes.On({4000, 2000}, 1, kLarge * 11 / 8, 11.0 / 8).second, 0);
   }
 }
 
