@@ -36,6 +36,7 @@ struct TokenRows {
 };
 
 inline constexpr int kMaxDraft = 64;  // drafts of a round, whatever is asked for
+inline constexpr int kMaxBestBlocks = 1024;  // SpeculativeOptions::draft_best_blocks
 
 struct DraftOptions {
   // Number of drafts for each request, instead of the draft-length controller's choice. There are

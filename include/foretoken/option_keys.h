@@ -278,7 +278,7 @@ inline constexpr double kMostInt = std::numeric_limits<int>::max();
 inline constexpr double kMostTokens = 1 << 24;  // keeps numbers sane
 inline constexpr double kBelowOne = 1.0f - std::numeric_limits<float>::epsilon() / 2;
 inline constexpr double kAboveZero = std::numeric_limits<float>::denorm_min();
-inline constexpr SamplingKey::Ranges kShare = {{0, 1}};
+inline constexpr SamplingKey::Ranges kZeroToOne = {{0, 1}};
 inline constexpr SamplingKey::Ranges kWindow = {{-1, kMostInt}, NumberRange{-1, kMostTokens}};
 inline constexpr SamplingKey::Ranges kPenalty = {
     {-kAny, kAny}, NumberRange{-100, 100}, NumberRange{-2, 2}};
@@ -310,18 +310,18 @@ inline constexpr SamplingKey kRows[] = {
                    {"--top-k", "K", "keep only the K most probable tokens; default 0: all"},
                    {"top_k", "keeps the k likeliest tokens; 0 and -1: all"}, kDraws),
     Row<&S::top_p>(
-        "top_p", kShare, "0 to 1",
+        "top_p", kZeroToOne, "0 to 1",
         {"--top-p", "P",
          "keep only the most probable tokens whose probabilities add up to P; default 1: all"},
         {"top_p", "keeps the likeliest tokens that have this probability together"}, kDraws),
     Row<&S::min_p>(
-        "min_p", kShare, "0 to 1",
+        "min_p", kZeroToOne, "0 to 1",
         {"--min-p", "P",
          "keep only tokens at least P times as probable as the best one; default 0: all"},
         {"min_p", "keeps tokens with at least this part of the likeliest one's probability"},
         kDraws),
     Row<&S::typical_p>(
-        "typical_p", kShare, "0 to 1",
+        "typical_p", kZeroToOne, "0 to 1",
         {"--typical-p", "P",
          "locally typical sampling: keep the typical tokens whose probabilities add up to P; "
          "default 1: off",

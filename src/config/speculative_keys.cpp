@@ -502,7 +502,7 @@ constexpr std::array kKeys = {
     OptionalInteger<&O::draft_vocabulary, 0, kMany>("draft_vocabulary", IdleForNetworks),
     Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", IdleForNetworks),
     Integer<&O::draft_window, 0, kMany>("draft_window", IdleForNetworks),
-    Integer<&O::draft_best_blocks, 0, 1024>("draft_best_blocks", IdleBestBlocks),
+    Integer<&O::draft_best_blocks, 0, kMaxBestBlocks>("draft_best_blocks", IdleBestBlocks),
     Text<&O::self_draft>("self_draft", IdleCopy),
     SpeculativeKey{"synthetic_acceptance_rate",
                    {},

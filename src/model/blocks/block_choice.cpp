@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "foretoken/drafts.h"
 #include "tensor/block_layout.h"
 
 namespace foretoken::model {
@@ -17,7 +18,7 @@ BlockChoice::BlockChoice(int n_blocks, int head_dim)
       wanted_(static_cast<std::size_t>((n_blocks + kBlocksOfTile - 1) / kBlocksOfTile)),
       seen_(static_cast<std::size_t>(n_blocks)) {
   scores_.resize(wanted_.size() * kBlocksOfTile);
-  best_.reserve(static_cast<std::size_t>(std::min(n_blocks, kMost)) + 1);
+  best_.reserve(static_cast<std::size_t>(std::min(n_blocks, kMaxBestBlocks)) + 1);
 }
 
 BlockChoice::Seen BlockChoice::Choose(const kernels::Kernels& kernels,
@@ -25,7 +26,7 @@ BlockChoice::Seen BlockChoice::Choose(const kernels::Kernels& kernels,
                                       const std::uint16_t* bounds, int best) noexcept {
   const int skipped = args.skipped_blocks;
   Score(kernels, args, bounds);
-  KeepBest(args, std::min({best, skipped, kMost}));
+  KeepBest(args, std::min({best, skipped, kMaxBestBlocks}));
   const auto places = std::span(best_);
   std::sort(places.begin(), places.end(),
             [](const Scored& a, const Scored& b) { return a.place < b.place; });

@@ -18,8 +18,6 @@ namespace foretoken::model {
 // The working memory of one thread.
 class BlockChoice {
  public:
-  static constexpr int kMost = 1024;  // blocks that a row may choose
-
   // For caches of n_blocks blocks, and heads of at most head_dim dimensions.
   BlockChoice(int n_blocks, int head_dim);
 
@@ -27,7 +25,8 @@ class BlockChoice {
     const std::int32_t* blocks;
     std::int32_t length;  // positions of them
   };
-  // What a row sees that skips args.skipped_blocks blocks behind the first one: of these it gets `best` back.
+  // What a row sees that skips args.skipped_blocks blocks behind the first one: of these it gets `best`
+  // back, at most kMaxBestBlocks.
   // args: one row. bounds: those of the head (KeyBounds::Of). Valid until the next call.
   Seen Choose(const kernels::Kernels& kernels, const kernels::AttentionArgs& args,
               const std::uint16_t* bounds, int best) noexcept;
