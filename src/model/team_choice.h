@@ -39,6 +39,7 @@ class TeamChoice {
     now_us_ = now_us;
     const bool large = work > kMostSmall;
     if (large && now_us - c.last_us > kForgottenUs) c.cost = {}, c.until_retry = 0, c.again = false;
+    if (!large && c.last_us == 0) BeginAsNeighbour(c, Index(work));
     c.last_us = now_us;
     c.trying = Next(c, large);
     return c.trying == kAlone;
@@ -107,6 +108,17 @@ class TeamChoice {
     double Share() const noexcept { return lost_us / (us + kUnknownUs); }
   };
 
+  // A new size class need not try both ways where one beside it has: texts grow from one to the next.
+  void BeginAsNeighbour(Class& c, std::size_t index) noexcept {
+    for (const std::size_t beside : {index - 1, index + 1}) {
+      if (beside >= classes_.size()) continue;
+      const Class& other = classes_[beside];
+      if (other.cost[kAlone] == 0 || other.cost[kTeam] == 0) continue;
+      c.cost = other.cost;
+      c.until_retry = Wait(c);
+      return;
+    }
+  }
   static void NoteLeast(double& least, double cost) noexcept {
     least = least == 0 ? cost : std::min(least, cost);
   }

@@ -136,6 +136,16 @@ TEST(TeamChoice, LargePassesOfFewRowsAreNotComparedWithOneThreadOfManyRows) {
   EXPECT_EQ(passes.On({4000, 2000}, 200, kLarge).second, 0);
 }
 
+// A text grows, and each of its passes is a little more work than the one before.
+TEST(TeamChoice, PassesThatGrowDoNotTryOneThreadInEachSizeClass) {
+  Passes passes;
+  passes.On({131, 94}, 50, 1024);
+  int alone = 0;
+  for (std::uint64_t work = 1024; work < 64 * 1024; work += work / 32)
+    alone += passes.On({131, 94}, 2, work, static_cast<double>(work) / 1024).second;
+  EXPECT_LE(alone, 4);  // of twelve classes
+}
+
 // One class has passes of up to a half more work.
 TEST(TeamChoice, ComparesPassesByTheirWork) {
   Passes passes;
