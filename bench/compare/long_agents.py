@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Agents with long prompts that ask in turn, at a server with memory for a few of them: how many tokens are read again, and when the first token comes.
+"""Agents with long prompts that ask in turn, at a server with memory for a few of them: how many tokens are read again, and how long short answers take.
 
   foretoken serve -m MODEL.gguf --parallel 3 --cache-tokens 98304 --cache-file agents.blocks -t 2 --port 8080
   long_agents.py --url http://127.0.0.1:8080 [--agents 10] [--tokens 30000] [--questions 3]

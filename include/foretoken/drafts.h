@@ -35,7 +35,7 @@ struct TokenRows {
   std::int64_t stride = 0;  // floats from the beginning of a row to that of the next
 };
 
-inline constexpr int kMaxDraft = 64;  // drafts of a round, whatever is asked for
+inline constexpr int kMaxDraft = 64;         // drafts of a round, whatever is asked for
 inline constexpr int kMaxBestBlocks = 1024;  // SpeculativeOptions::draft_best_blocks
 
 struct DraftOptions {

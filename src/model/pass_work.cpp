@@ -51,7 +51,7 @@ std::int64_t RowWork(const LayerConfig& layer, int layer_input, int dim) {
   return work;
 }
 
-// Of a row with the key and the value of a position.
+// Multiplications of one row with the key and the value of one position.
 std::int64_t PositionWork(const MixerConfig& mixer) {
   if (const auto* latent = std::get_if<LatentAttentionConfig>(&mixer))
     return std::int64_t{latent->n_heads} * (latent->key_dim() + latent->rank);

@@ -24,7 +24,7 @@ ModelConfig ConfigOf(std::vector<LayerConfig> layers) {
   return config;
 }
 
-// Of a pass of one sequence.
+// The work of a pass of one sequence.
 std::int64_t WorkOfOne(const ModelConfig& config, Pos first_position, int n_rows, int window = 0,
                        int best_blocks = 0) {
   const std::vector<Token> tokens(static_cast<std::size_t>(n_rows));

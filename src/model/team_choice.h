@@ -79,7 +79,7 @@ class TeamChoice {
   // The team is disturbed where it takes so many times the least that it ever took. Passes that wait for
   // memory take as long for more rows, but those of a size class differ by less than this.
   static constexpr double kDisturbed = 1.5;
-  static constexpr int kHurry = 4;  // so many times as often one thread is tried then
+  static constexpr int kHurry = 4;  // small passes then try one thread so many times as often
   // After a pause the machine may be quiet again, and a long prompt may come.
   static constexpr double kForgottenUs = 1e6;
   // A loss is weighed as if passes of so much time had gone well before it.
