@@ -138,7 +138,7 @@ struct Lanes : generic::LaneDefaults {
   }
   // The bytes of two times 32 numbers. Packing works within quarters of 128 bits, so the words come
   // out as 0 4 8 12 1 5 ...
-  static void StoreTwoGroups(const I (&first)[2], const I (&second)[2], std::int8_t* q) {
+  static void StoreTwoBlocks(const I (&first)[2], const I (&second)[2], std::int8_t* q) {
     const __m512i packed = _mm512_packs_epi16(_mm512_packs_epi32(Raw(first[0]), Raw(first[1])),
                                               _mm512_packs_epi32(Raw(second[0]), Raw(second[1])));
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);

@@ -123,10 +123,16 @@ FORETOKEN_INLINE void LargestOfRows(const float* p, int first, int n, Visible vi
       continue;
     }
     typename L::F rows[L::kWidth];
-    for (int t = 0; t < L::kWidth; ++t) {
-      const int i = begin + t;
-      rows[t] =
-          i < first || i >= n ? L::All(kMinusInf) : LargestScores<L>(p + i * kSlots, visible(i));
+    if (first <= begin && begin + L::kWidth <= n) {
+#pragma GCC unroll 16
+      for (int t = 0; t < L::kWidth; ++t)
+        rows[t] = LargestScores<L>(p + (begin + t) * kSlots, visible(begin + t));
+    } else {
+      for (int t = 0; t < L::kWidth; ++t) {
+        const int i = begin + t;
+        rows[t] =
+            i < first || i >= n ? L::All(kMinusInf) : LargestScores<L>(p + i * kSlots, visible(i));
+      }
     }
     L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return LargerOr<L>(x, y); }),
              largest + begin);
@@ -448,7 +454,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
     tile.factor = factor + b * n;
-    weights.of = all_weights.of + b * n * (args.head_dim / kGroup * kSlots);
+    weights.of = all_weights.of + b * n * kSlots;
     weights.unit = all_weights.unit + b * n;
     LookAhead<L>(tile, (block + b) * kSlots);
     values(tile, 0, ValuesOf(args, block + b));

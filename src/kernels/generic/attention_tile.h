@@ -18,14 +18,14 @@ constexpr int Padded(int n) {
 
 // Queries as integers, for keys of q8_0 and q4_0.
 struct IntegerQueries {
-  std::int32_t* words;  // [kQueries, head_dim / 4, kQuadWords]: four dimensions each
-  std::int32_t* start;  // [kQueries, head_dim / 32]: the sum over 32 dimensions starts from it
-  float* scale;         // [kQueries, head_dim / 32]
+  std::int32_t* words;  // [head_dim / 32, kQueries, 8, kQuadWords]: four dimensions each
+  std::int32_t* start;  // [head_dim / 32, kQueries]: the sum over 32 dimensions starts from it
+  float* scale;         // [head_dim / 32, kQueries]
 };
 
 // Weights as integers, for values of q8_0 and q4_0.
 struct IntegerWeights {
-  std::int8_t* of;  // [kQueries, head_dim / 32, 32 positions]
+  std::int8_t* of;  // [head_dim / 32, kQueries, 32 positions]
   float* unit;      // [head_dim / 32, kQueries]
   float* ratio;  // [head_dim / 32, 32]: the scales of a block, in parts of the largest, times 127
   float units;   // of the products of weights and values in the largest scale

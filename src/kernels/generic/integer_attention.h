@@ -11,8 +11,8 @@
 //   Keys, LoadKeys(p)     quads of keys
 //   AddKeys(sum, k, q)    I sum + the products of k with the words at q, exact
 //   Values, LoadValues(p) quads of values
-//   StoreTwoGroups(v, w, p)
-//                         the bytes of two groups of 32 numbers, where that takes fewer steps than
+//   StoreTwoBlocks(v, w, p)
+//                         the bytes of twice 32 numbers, where that takes fewer steps than
 //                         Pack and StoreBytes of each
 //   AddValues(sum, v, w)  I sum + the products of v with the word w of four weights from 0 to 127
 //   LoadFourKeys<part>(p), LoadFourValues<part>(p)
@@ -85,6 +85,10 @@ struct ChosenFours<L> {
 template <class L>
 using Fours = typename ChosenFours<L>::Numbers;
 
+// The words of a query's 32 dimensions.
+template <class Numbers>
+constexpr int kWordsOfGroup = kQuadsOfGroup* Numbers::kQuadWords;
+
 template <class Numbers>
 FORETOKEN_INLINE void PackQuad(const std::int8_t* q, std::int32_t* words) {
   if constexpr (Numbers::kQuadWords == 1) {
@@ -102,17 +106,17 @@ FORETOKEN_INLINE void PackQuad(const std::int8_t* q, std::int32_t* words) {
 // Quantises the queries of a tile.
 template <class L, class Numbers>
 void PackQueries(const Tile& tile) {
-  const int groups = tile.groups();
   const float factor = tile.args->scale / Numbers::kUnits;
-  std::int32_t* words = tile.queries.words;
-  for (int i = 0; i < tile.n; ++i)
-    for (int g = 0; g < groups; ++g) {
+  for (int g = 0; g < tile.groups(); ++g)
+    for (int i = 0; i < tile.n; ++i) {
       std::int8_t q[kGroup];
       std::int32_t sums[2];
       float d;
       QuantizeBlock<L>(tile.q[i] + g * kGroup, q, &d, sums);
-      tile.queries.scale[i * groups + g] = d * factor;
-      tile.queries.start[i * groups + g] = -Numbers::kKeyOffset * sums[1];
+      const int at = g * kQueries + i;
+      tile.queries.scale[at] = d * factor;
+      tile.queries.start[at] = -Numbers::kKeyOffset * sums[1];
+      std::int32_t* words = tile.queries.words + at * kWordsOfGroup<Numbers>;
       for (int j = 0; j < kGroup; j += kQuad, words += Numbers::kQuadWords)
         PackQuad<Numbers>(q + j, words);
     }
@@ -127,9 +131,9 @@ FORETOKEN_INLINE void PrefetchScales(const std::byte* scales, int groups) {
 
 // ---- Scores -------------------------------------------------------------------------------------
 
-// sum[i][t] += the products over 32 dimensions of query i with positions t kWidth ...
+// sum[i][t] += the products over four dimensions of query i with positions t kWidth ...
 template <class L, class Numbers, int kPart, int kCount, int kWide>
-FORETOKEN_INLINE void AddKeyQuad(const std::int32_t* words, int stride, const std::byte* k,
+FORETOKEN_INLINE void AddKeyQuad(const std::int32_t* words, const std::byte* k,
                                  typename L::I (&sum)[kCount][kWide]) {
   typename Numbers::Keys keys[kWide];
 #pragma GCC unroll 16
@@ -139,20 +143,20 @@ FORETOKEN_INLINE void AddKeyQuad(const std::int32_t* words, int stride, const st
   for (int i = 0; i < kCount; ++i)
 #pragma GCC unroll 16
     for (int t = 0; t < kWide; ++t)
-      sum[i][t] = Numbers::AddKeys(sum[i][t], keys[t], words + i * stride);
+      sum[i][t] = Numbers::AddKeys(sum[i][t], keys[t], words + i * kWordsOfGroup<Numbers>);
 }
 
 template <class L, class Numbers, int kCount, int kWide>
-FORETOKEN_INLINE void AddKeyQuads(const std::int32_t* words, int stride, const std::byte* k,
+FORETOKEN_INLINE void AddKeyQuads(const std::int32_t* words, const std::byte* k,
                                   const std::byte* next, typename L::I (&sum)[kCount][kWide]) {
   constexpr int kRead = kWide * L::kWidth * kQuad;
 #pragma GCC unroll 2
   for (int i = 0; i < kQuadsOfGroup / Numbers::kParts; ++i, k += kSlots * kQuad, next += kRead) {
     PrefetchBytes<L, kRead>(next);
-    AddKeyQuad<L, Numbers, 0>(words, stride, k, sum);
+    AddKeyQuad<L, Numbers, 0>(words, k, sum);
     words += Numbers::kQuadWords;
     if constexpr (Numbers::kParts == 2) {
-      AddKeyQuad<L, Numbers, 1>(words, stride, k, sum);
+      AddKeyQuad<L, Numbers, 1>(words, k, sum);
       words += Numbers::kQuadWords;
     }
   }
@@ -161,11 +165,13 @@ FORETOKEN_INLINE void AddKeyQuads(const std::int32_t* words, int stride, const s
 // The scores of positions [j, j + kWide kWidth), group by group.
 template <class L, class Numbers, int kCount, int kWide>
 void IntegerScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
-  const int groups = tile.groups(), stride = groups * kQuadsOfGroup * Numbers::kQuadWords;
-  const std::int32_t* words = tile.queries.words + first * stride;
+  const int groups = tile.groups();
+  const std::int32_t* words = tile.queries.words + first * kWordsOfGroup<Numbers>;
+  const std::int32_t* starts = tile.queries.start + first;
+  const float* of_queries = tile.queries.scale + first;
   const std::byte* scales =
       block + kSlots * tile.args->head_dim / Numbers::kParts + j * F16::kBytes;
-  float* const s = tile.p + first * kSlots + j;
+  float* s = tile.p + first * kSlots + j;
   const std::byte* next = tile.next_keys + j * tile.args->head_dim / Numbers::kParts;
   block += j * kQuad;
   for (int g = 0; g < groups; ++g) {
@@ -173,24 +179,25 @@ void IntegerScoresAt(const Tile& tile, int first, const std::byte* block, int j)
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i)
 #pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t)
-        sum[i][t] = Numbers::Start(tile.queries.start[(first + i) * groups + g]);
-    AddKeyQuads<L, Numbers>(words, stride, block, next, sum);
+      for (int t = 0; t < kWide; ++t) sum[i][t] = Numbers::Start(starts[i]);
+    AddKeyQuads<L, Numbers>(words, block, next, sum);
     typename L::F scale[kWide];
     F16::Load<L>(scales, scale);
+    // The compiler would keep the addresses of all rows, and run out of registers.
+    asm("" : "+r"(s));
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const typename L::F of_query = L::All(tile.queries.scale[(first + i) * groups + g]);
-      const std::int32_t start = tile.queries.start[(first + i) * groups + g];
+      const typename L::F of_query = L::All(of_queries[i]);
 #pragma GCC unroll 16
       for (int t = 0; t < kWide; ++t) {
         float* const at = s + i * kSlots + t * L::kWidth;
         const typename L::F before = g == 0 ? L::All(0.0f) : L::Load(at);
-        const typename L::I total = Numbers::KeyTotal(sum[i][t], start);
+        const typename L::I total = Numbers::KeyTotal(sum[i][t], starts[i]);
         L::Store(L::Fma(Floats<L>(total), of_query * scale[t], before), at);
       }
     }
-    words += kQuadsOfGroup * Numbers::kQuadWords;
+    words += kQueries * kWordsOfGroup<Numbers>;
+    starts += kQueries, of_queries += kQueries;
     block += kGroup * kSlots / Numbers::kParts;
     next += kWide * L::kWidth * kGroup / Numbers::kParts;
     scales += kSlots * F16::kBytes;
@@ -267,23 +274,16 @@ FORETOKEN_INLINE void WeighRows(const float* s, Seen seen, const float* subtract
     for (int t = 0; t < kOfRow; ++t)
       v[t] = L::Nearest(p[r * kOfRow + t] * L::Load(ratio + g * kSlots + t * L::kWidth));
   };
-  int g = 0;
-  if constexpr (requires(typename L::I(&v)[kOfRow]) { L::StoreTwoGroups(v, v, to); })
-    for (; g + 1 < groups; g += 2)
+  for (int g = 0; g < groups; ++g, to += kQueries * kSlots) {
+    typename L::I v[kRows][kOfRow];
 #pragma GCC unroll 2
-      for (int r = 0; r < kRows; ++r) {
-        typename L::I v[kOfRow], next[kOfRow];
-        weigh(r, g, v);
-        weigh(r, g + 1, next);
-        L::StoreTwoGroups(v, next, to + (r * groups + g) * kSlots);
-      }
-  for (; g < groups; ++g)
+    for (int r = 0; r < kRows; ++r) weigh(r, g, v[r]);
+    if constexpr (kRows == 2 && requires { L::StoreTwoBlocks(v[0], v[1], to); })
+      L::StoreTwoBlocks(v[0], v[1], to);
+    else
 #pragma GCC unroll 2
-    for (int r = 0; r < kRows; ++r) {
-      typename L::I v[kOfRow];
-      weigh(r, g, v);
-      L::StoreBytes(L::Pack(v), to + (r * groups + g) * kSlots);
-    }
+      for (int r = 0; r < kRows; ++r) L::StoreBytes(L::Pack(v[r]), to + r * kSlots);
+  }
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) sums[r] = SumOfRow<L>(p + r * kOfRow);
 }
@@ -302,11 +302,14 @@ void WeighAll(const float* scores, int first, int n, SeenBy seen_by, const float
       while (++same < n && seen_by(same) == seen) {
       }
       RatiosOfScales<L>(seen, groups, weights.units, weights.ratio, largest);
-      for (int g = 0; g < groups; ++g)
-        for (int r = i; r < same; ++r) weights.unit[g * kQueries + r] = share[r] * largest[g];
+      for (int r = i; r < same; r += L::kWidth) {
+        const typename L::F shares = L::LoadFirst(share + r, same - r);
+        for (int g = 0; g < groups; ++g)
+          L::StoreFirst(shares * L::All(largest[g]), same - r, weights.unit + g * kQueries + r);
+      }
     }
     const float* const s = scores + i * kSlots;
-    std::int8_t* const of = weights.of + i * groups * kSlots;
+    std::int8_t* const of = weights.of + i * kSlots;
     if (kExpRows<L> == 2 && i + 1 < end && i + 1 < same) {
       WeighRows<L, 2, kWhole>(s, seen, subtracted + i, weights.ratio, groups, of, to);
       return 2;
@@ -325,7 +328,7 @@ FORETOKEN_INLINE std::int32_t WordAt(const std::int8_t* p) {
 
 // sum[i][t] += the products of query i's weights of four positions with dimensions t kWidth ...
 template <class L, class Numbers, int kPart, int kCount, int kWide>
-FORETOKEN_INLINE void AddValueQuad(const std::int8_t* weights, int stride, const std::byte* v,
+FORETOKEN_INLINE void AddValueQuad(const std::int8_t* weights, const std::byte* v,
                                    typename L::I (&sum)[kCount][kWide]) {
   typename Numbers::Values values[kWide];
 #pragma GCC unroll 16
@@ -333,7 +336,7 @@ FORETOKEN_INLINE void AddValueQuad(const std::int8_t* weights, int stride, const
     values[t] = Numbers::template LoadValues<kPart>(v + t * L::kWidth * kQuad);
 #pragma GCC unroll 8
   for (int i = 0; i < kCount; ++i) {
-    const std::int32_t w = WordAt(weights + i * stride);
+    const std::int32_t w = WordAt(weights + i * kSlots);
 #pragma GCC unroll 16
     for (int t = 0; t < kWide; ++t) sum[i][t] = Numbers::AddValues(sum[i][t], values[t], w);
   }
@@ -342,8 +345,8 @@ FORETOKEN_INLINE void AddValueQuad(const std::int8_t* weights, int stride, const
 // Dimensions [d, d + kWide kWidth), which have one scale.
 template <class L, class Numbers, int kCount, int kWide>
 FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::byte* block, int d) {
-  const int head_dim = tile.args->head_dim, groups = tile.groups(), g = d / kGroup;
-  const std::int8_t* weights = tile.weights.of + (first * groups + g) * kSlots;
+  const int head_dim = tile.args->head_dim, g = d / kGroup;
+  const std::int8_t* weights = tile.weights.of + (g * kQueries + first) * kSlots;
   typename L::I sum[kCount][kWide] = {};
   constexpr int kRead = kWide * L::kWidth * kQuad;
   const std::byte* at = block + d * kQuad;
@@ -352,18 +355,19 @@ FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::by
   for (int i = 0; i < kSlots / kQuad / Numbers::kParts;
        ++i, at += head_dim * kQuad, next += kRead) {
     PrefetchBytes<L, kRead>(next);
-    AddValueQuad<L, Numbers, 0>(weights, groups * kSlots, at, sum);
+    AddValueQuad<L, Numbers, 0>(weights, at, sum);
     weights += kQuad;
     if constexpr (Numbers::kParts == 2) {
-      AddValueQuad<L, Numbers, 1>(weights, groups * kSlots, at, sum);
+      AddValueQuad<L, Numbers, 1>(weights, at, sum);
       weights += kQuad;
     }
   }
+  const float *factors = tile.factor + first, *units = tile.weights.unit + g * kQueries + first;
+  float* acc = tile.acc + first * head_dim + d;
+  asm("" : "+r"(factors), "+r"(units));
 #pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i) {
-    const typename L::F c = L::All(tile.factor[first + i]);
-    const typename L::F unit = L::All(tile.weights.unit[g * kQueries + first + i]);
-    float* const acc = tile.acc + (first + i) * head_dim + d;
+  for (int i = 0; i < kCount; ++i, acc += head_dim) {
+    const typename L::F c = L::All(factors[i]), unit = L::All(units[i]);
 #pragma GCC unroll 16
     for (int t = 0; t < kWide; ++t) {
       const typename L::F before = L::Load(acc + t * L::kWidth) * c;
