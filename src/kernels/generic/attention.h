@@ -376,21 +376,23 @@ inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
   return args.v + SeenBlock(args, block) * static_cast<std::ptrdiff_t>(args.v_stride);
 }
 
-// What memory is asked for while the block at position `begin` is worked on: keys and values some bytes
-// further on, or a block that is there already where the sequence ends before.
+// How many positions further on memory is asked for keys or values: so many bytes, in whole blocks.
 template <class L>
-void LookAhead(Tile& tile, int begin) {
-  const AttentionArgs& args = *tile.args;
+int PositionsAhead(const Tile& tile, std::size_t block_bytes) {
   constexpr int kBytesAhead = 12288;
   const int bytes =
       L::kIntegerBytes > 0 && tile.has_integer_values() ? L::kIntegerBytes : kBytesAhead;
-  const auto next = [&](std::size_t block_bytes) {
-    const int blocks = bytes / (static_cast<int>(block_bytes) + 1),
-              ahead = begin + (1 + blocks) * kSlots;
-    return (ahead < tile.length[tile.n - 1] ? ahead : begin) / kSlots;
+  return (1 + bytes / (static_cast<int>(block_bytes) + 1)) * kSlots;
+}
+
+// What memory is asked for while the block at position `begin` is worked on: keys and values further on, or
+// a block that is there already where the sequence ends before.
+inline void LookAhead(Tile& tile, int begin) {
+  const auto next = [&](int ahead) {
+    return (begin + ahead < tile.length[tile.n - 1] ? begin + ahead : begin) / kSlots;
   };
-  tile.next_keys = KeysOf(args, next(args.k_stride));
-  tile.next_values = ValuesOf(args, next(args.v_stride));
+  tile.next_keys = KeysOf(*tile.args, next(tile.keys_ahead));
+  tile.next_values = ValuesOf(*tile.args, next(tile.values_ahead));
 }
 
 // How many blocks go through each stage together: as many as the scores have room for. With integers it is
@@ -419,7 +421,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
   for (int i = 0; i < n; ++i) tile.visible[i] = kSlots;
   for (int b = 0; b < count; ++b) {
     tile.p = p + b * n * kSlots;
-    LookAhead<L>(tile, (block + b) * kSlots);
+    LookAhead(tile, (block + b) * kSlots);
     scores(tile, 0, KeysOf(args, block + b));
     const std::byte* const of_block = ValuesOf(args, block + b);
     for (int i = 0; i < n; ++i) scales_of[b * n + i] = tile.ScalesOf(of_block);
@@ -456,7 +458,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
     tile.factor = factor + b * n;
     weights.of = all_weights.of + b * n * kSlots;
     weights.unit = all_weights.unit + b * n;
-    LookAhead<L>(tile, (block + b) * kSlots);
+    LookAhead(tile, (block + b) * kSlots);
     values(tile, 0, ValuesOf(args, block + b));
   }
   tile.p = p;
@@ -476,7 +478,7 @@ void RunBlocks(Tile& tile, int begin) {
       const int left = tile.length[i] - begin;
       tile.visible[i] = left < kSlots ? left : kSlots;
     }
-    LookAhead<L>(tile, begin);
+    LookAhead(tile, begin);
     scores(tile, first, KeysOf(args, begin / kSlots));
     CapScores<L>(args, tile.p + first * kSlots, tile.n - first);
     const std::byte* const block_values = ValuesOf(args, begin / kSlots);
@@ -512,7 +514,7 @@ int RunEdgeBlocks(Tile& tile) {
       tile.hidden[i] = hidden > 0 ? hidden : 0;
       tile.visible[i] = left < kSlots ? left : kSlots;
     }
-    LookAhead<L>(tile, begin);
+    LookAhead(tile, begin);
     kScores<L>[static_cast<int>(args.k_type)](tile, first, KeysOf(args, begin / kSlots));
     CapScores<L>(args, tile.p + first * kSlots, last - first);
     const std::byte* const values = ValuesOf(args, begin / kSlots);
@@ -553,6 +555,8 @@ void RunTile(Tile& tile) {
     tile.max[i] = sink ? tile.sink[i] : kMinusInf;
     tile.sum[i] = sink ? 1.0f : 0.0f;
   }
+  tile.keys_ahead = PositionsAhead<L>(tile, tile.args->k_stride);
+  tile.values_ahead = PositionsAhead<L>(tile, tile.args->v_stride);
   int begin = tile.args->window > 0 ? RunEdgeBlocks<L>(tile) : 0;
   if constexpr (L::kWholeBlocks) {
     if (tile.n <= kLanes / 2 && (L::kIntegerBytes > 0 || !tile.has_integer_values())) {
