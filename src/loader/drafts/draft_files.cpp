@@ -295,13 +295,14 @@ class DraftFilesOpener {
     return {};
   }
 
-  // Blocks are chosen for all queries of a key-value head together, so one rank must have them.
+  // Blocks are chosen for all queries of a key-value head together, so one rank must have them. Layers with
+  // a window choose none (model/memory/key_bounds.h).
   Status CheckHeadsAreWhole() const {
     const int n_ranks = target_.part.options.division.size();
     if (!target_.part.options.cache.key_bounds) return {};
     for (const model::LayerConfig& layer : target_.part.config.layers)
       if (const auto* const attention = std::get_if<model::AttentionConfig>(&layer.mixer);
-          attention != nullptr && attention->n_kv_heads < n_ranks)
+          attention != nullptr && attention->window == 0 && attention->n_kv_heads < n_ranks)
         return Fail(
             ErrorCode::kUnsupported,
             fmt::format("draft_best_blocks: the {} ranks divide the queries of one of the {} "

@@ -175,6 +175,22 @@ TEST_F(DraftFilesTest, AMethodWithoutItsFileIsAnError) {
       "model; name one with EngineOptions::draft_model, or use ngram");
 }
 
+// A layer with a window chooses no blocks, so ranks may divide its key-value heads.
+TEST_F(DraftFilesTest, RanksDivideNoHeadWhoseQueriesChooseBlocks) {
+  EngineOptions options = Options("self");
+  options.speculative.self_draft = "own";
+  part_.options.cache.key_bounds = true;
+  part_.options.division = model::Division(0, {1, 1, 1, 1});
+  EXPECT_EQ(
+      ErrorOf(options),
+      target_ +
+          ": draft_best_blocks: the 4 ranks divide the queries of one of the 2 key-value heads; "
+          "use fewer ranks, or leave it out");
+  for (model::LayerConfig& layer : part_.config.layers)
+    std::get<model::AttentionConfig>(layer.mixer).window = 64;
+  EXPECT_EQ(ErrorOf(options), "");
+}
+
 TEST_F(DraftFilesTest, ATargetWithoutAHeadIsAnError) {
   EXPECT_EQ(ErrorOf(Options("mtp")),
             target_ +
