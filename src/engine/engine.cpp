@@ -202,7 +202,7 @@ std::vector<std::int32_t> Engine::ControlTokens() const {
 }
 
 Status Engine::FileStatus() const {
-  return CatchNoMemory("model files", [&] { return impl_->files().status(); });
+  return CatchNoMemory("model files", [&] { return impl_->WhyNot(); });
 }
 
 Status Engine::RecordStatus() const {
@@ -234,7 +234,7 @@ Status Engine::CacheFileStatus() const {
 }
 
 Status Engine::Impl::KeepCache() {
-  if (!opened_.store || !files_.status()) return {};
+  if (!opened_.store || !WhyNot()) return {};
   opened_.cache->KeepAll();
   return opened_.store->file().status();
 }
@@ -252,12 +252,12 @@ const EngineSummary& Engine::summary() const {
 }
 
 Result<PreparedRequest> Engine::Impl::Prepare(Request request) const {
-  FORETOKEN_CHECK_OK(files_.status());
+  FORETOKEN_CHECK_OK(WhyNot());
   return preparation_->Prepare(std::move(request));
 }
 
 Result<Ticket> Engine::Impl::Begin(PreparedRequest request, OnRound on_round) {
-  if (!files_.Check()) return Fail(files_.status().error());
+  if (!CanGoOn()) return Fail(WhyNot().error());
   if (!preparation_->Made(request))
     return Fail(ErrorCode::kInvalidArgument,
                 "request: another engine prepared it; prepare it with this one");
@@ -289,7 +289,7 @@ Result<std::vector<Completion>> Engine::Impl::Generate(std::span<const Request> 
   } begun{*this};
   std::vector<Completion> completions;
   begun.tickets.reserve(requests.size()), completions.reserve(requests.size());
-  if (!files_.Check()) return Fail(files_.status().error());
+  if (!CanGoOn()) return Fail(WhyNot().error());
   for (PreparedRequest& request : prepared)
     begun.tickets.push_back(admission_->Add(std::move(request), on_round, true));
   for (const Ticket ticket : begun.tickets) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calibrate/kept_costs.h"
+#include "comm/ranks.h"
 #include "engine/open/drafters.h"
 #include "engine/open/opened.h"
 #include "engine/recorder.h"
@@ -126,7 +127,8 @@ class Engine::Impl {
   draft_length::Controller& controller() const { return *estimates_->controller; }
   const draft_length::RoundCosts& costs() const { return estimates_->costs; }
   const engine::Accounting& accounting() const { return *accounting_; }
-  const loader::FileWatch& files() const { return files_; }
+  // Any thread. Why the engine cannot go on: a rank is lost, or a model file is not what Open found.
+  [[nodiscard]] Status WhyNot() const;
   EngineLoad load() const noexcept;
   CopyProgress copy() const;
   Status record_status() const { return recorder_->status(); }
@@ -152,6 +154,8 @@ class Engine::Impl {
   void MakeParts(int max_rows, int max_logit_rows);
   std::optional<std::size_t> EntryOf(Ticket ticket) const noexcept;
   void FinishEnded() noexcept;
+  // For the thread of the passes, after each of them and before a request begins. Once false, it stays so.
+  bool CanGoOn() noexcept;
   void EndAll() noexcept;
   void PublishRecord() noexcept;
   void NoteCacheFile() noexcept;
@@ -177,6 +181,7 @@ class Engine::Impl {
   bool cache_file_fails_ = false;
   calibrate::CostFile kept_costs_;
   engine::OwnCopy copy_;
+  const comm::Ranks* ranks_ = nullptr;  // that compute the target together
   loader::FileWatch files_;  // last, so that its thread, which reads the models, ends first
 };
 

@@ -17,7 +17,7 @@ constexpr int kWorthComparing = 96;  // rounds that show how often a copy is rig
 Engine::Impl::~Impl() {
   // Where it could not be opened, files_ may name a runner that is gone.
   if (!estimates_ || !accounting_) return;
-  if (opened_.cache && files_.status()) opened_.cache->KeepAll();
+  if (opened_.cache && WhyNot()) opened_.cache->KeepAll();
   try {
     if (kept_costs_.keeps() && estimates_->costs.n_read() >= kWorthKeeping)
       kept_costs_.Write({estimates_->costs.Learned(), estimates_->controller->Learned()});

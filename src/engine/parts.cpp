@@ -142,7 +142,7 @@ Status Engine::Impl::ReadRows(std::span<const Feed> feeds, const OnRow& on_row) 
   while (FillPass(feeds, done, row_of) > 0) {
     kv::Transaction transaction(*opened_.cache, step_->pass.segments);
     const model::PassResult& result = opened_.target->Run(step_->pass.View());
-    if (!files_.Check()) return files_.status();
+    if (!CanGoOn()) return WhyNot();
     transaction.Commit(step_->verdicts.kept);
     for (std::size_t row = 0; row < row_of.size(); ++row) {
       const auto [f, token] = row_of[row];

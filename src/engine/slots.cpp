@@ -76,7 +76,7 @@ Result<engine::SlotTexts::Text*> Engine::Impl::SlotOf(int slot, const kv::BlockK
   if (slot < 0 || slot >= slots.size())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("slot: there is no {}; give one from 0 to {}", slot, slots.size() - 1));
-  FORETOKEN_CHECK_OK(files_.status());
+  FORETOKEN_CHECK_OK(WhyNot());
   engine::SlotTexts::Text& text = slots.At(slot);
   return text.owner == owner ? &text : nullptr;
 }

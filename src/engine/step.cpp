@@ -52,7 +52,7 @@ void Engine::Impl::Verify() noexcept {
   kv::Transaction pending(*opened_.cache, pass.segments);
   result = &opened_.target->Run(pass.View());
   times.verify_ms = laps.Next() / 1000;
-  if (!files_.Check()) {
+  if (!CanGoOn()) {
     verdicts.kept.assign(plan.size(), 0);  // commits nothing of this pass
     pending.Commit(verdicts.kept);
     return EndAll();
@@ -79,6 +79,17 @@ void Engine::Impl::Verify() noexcept {
   NoteCacheFile();
 }
 
+bool Engine::Impl::CanGoOn() noexcept {
+  return (ranks_ == nullptr || ranks_->why().empty()) && files_.Check();
+}
+
+Status Engine::Impl::WhyNot() const {
+  if (ranks_ != nullptr)
+    if (const std::string lost = ranks_->lost(); !lost.empty())
+      return Fail(ErrorCode::kRankLost, lost);
+  return files_.status();
+}
+
 void Engine::Impl::FinishEnded() noexcept {
   for (std::size_t i = 0; i < step_->plan.size(); ++i) {
     const engine::PlannedSequence& planned = step_->plan.entries[i];
@@ -93,7 +104,7 @@ void Engine::Impl::FinishEnded() noexcept {
 void Engine::Impl::EndAll() noexcept {
   step_->plan.entries.clear();
   admission_->ForEachUnended([this](engine::Job& job) {
-    Status status = CatchNoMemory("model files", [&] { return files_.status(); });
+    Status status = CatchNoMemory("model files", [&] { return WhyNot(); });
     if (!status) job.Blame(std::move(status).error());
     End(job.ticket);
   });

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/machine/background_thread.h"
-#include "comm/agreement.h"
 #include "foretoken/result.h"
 #include "model/weights/source_check.h"
 
@@ -37,7 +36,6 @@ void FileWatch::Begin() {
 }
 
 Status FileWatch::CheckAll() {
-  if (ranks_ != nullptr && !ranks_->why().empty()) return comm::Lost(*ranks_);
   for (const Watched& w : watched_) {
     FORETOKEN_CHECK_OK(w.checkpoint->Check());
     if (model::LocalRunner* const runner = w.runner()) FORETOKEN_CHECK_OK(runner->CheckFiles());

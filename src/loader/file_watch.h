@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader/file_watch.h: whether the model files are still what the engine was opened with, and all ranks
-// there.
+// loader/file_watch.h: whether the model files are still what the engine was opened with.
 //
 // Weights and embeddings are read from mapped files for as long as the engine lives. If someone cuts such a
-// file short or overwrites it, or a rank is lost, passes compute something else. The engine calls Check after
-// each pass, before anything of it is committed, and when a request begins. Once it has
-// failed it always fails, because nothing that the engine holds can be trusted any more.
+// file short or overwrites it, passes compute something else. The engine calls Check after each pass, before
+// anything of it is committed, and when a request begins. Once it has failed it always fails, because nothing
+// that the engine holds can be trusted any more.
 //
 // A background thread reads the sources of the kept tiles again (model/weights/source_check.h), at
 // the lowest priority and for a quarter of the time, and ends when everything is read.
@@ -36,8 +35,6 @@ class FileWatch {
   void Add(const formats::Checkpoint& checkpoint, model::LocalRunner& runner);
   // Adds a runner that is still being made. The sources of its tiles are those of the target's.
   void Add(const formats::Checkpoint& checkpoint, const model::LateRunner& runner);
-  // Ranks whose loss makes passes compute something else, too.
-  void Add(const comm::Ranks& ranks) { ranks_ = &ranks; }
   // Starts the thread, if there is anything for it to do.
   void Begin();
 
@@ -62,7 +59,6 @@ class FileWatch {
   [[nodiscard]] Status ReadSources();
 
   std::vector<Watched> watched_;
-  const comm::Ranks* ranks_ = nullptr;
   std::atomic<bool> failed_{false};
   Pause pause_;               // of the thread, between pieces
   mutable std::mutex mutex_;  // guards error_ and what Check remembers in the models

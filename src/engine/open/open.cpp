@@ -196,7 +196,7 @@ class EngineOpener {
     FORETOKEN_TRY(target_model_, loader::LoadModel(loading(), target_, *opened().checkpoint));
     scratch_bytes_ += target_model_.own->scratch_bytes();
     impl_->files_.Add(*opened().checkpoint, *target_model_.own);
-    if (group() != nullptr) impl_->files_.Add(group()->ranks());
+    if (group() != nullptr) impl_->ranks_ = &group()->ranks();
     opened().target = std::move(target_model_.runner);
     opened().cache.emplace(target_.tables);
     if (!options().cache_file.empty() && options().prefix_cache) UseCacheFile();
