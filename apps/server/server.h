@@ -11,6 +11,7 @@
 
 #include "foretoken/engine.h"
 #include "server/input_end.h"
+#include "server/net/http.h"
 
 namespace foretoken::server {
 
@@ -34,7 +35,7 @@ struct ServerOptions {
   // where there are no keys.
   bool share_among_clients = false;
   int max_queue = 64;  // choices that may wait
-  std::int64_t max_body_bytes = 8 << 20;
+  std::int64_t max_body_bytes = kUsualBodyBytes;
   std::int64_t max_memory = 0;  // bytes of the process; 0: nine tenths of what it may have
   ClientLimits limits;
   int request_timeout_s = 600;  // from arrival to the last token; 0: none

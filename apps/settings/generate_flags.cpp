@@ -22,7 +22,6 @@
 namespace foretoken::settings {
 namespace {
 
-constexpr int kMaxTokens = 1 << 24;
 constexpr float kDefaultTemperature = 0.8f;
 
 Setter StoreEngineOption(const EngineKey& key, int& target) {
@@ -92,7 +91,7 @@ FlagGroup LengthFlags(GenerateSettings& settings) {
               {{"--min-tokens"},
                "N",
                "least number of tokens before the text may end; default 0",
-               StoreInteger(request.min_new_tokens, 0, kMaxTokens)},
+               StoreInteger(request.min_new_tokens, 0, kMaxTextTokens)},
               {{"--ignore-eos"},
                "",
                "continue after the model's own end tokens",

@@ -53,12 +53,11 @@ Setter StoreInteger(T& target, std::int64_t low, std::int64_t high) {
 // Stores a number of tokens into an int; -1, llama.cpp's "no limit", is more than any context.
 inline Setter StoreLength(int& target, int low) {
   return [&target, low](const std::string& text) -> Status {
-    constexpr int kMost = 1 << 24;
     if (text == "-1") {
-      target = kMost;
+      target = kMaxTextTokens;
       return {};
     }
-    auto value = ParseInteger(text, low, kMost);
+    auto value = ParseInteger(text, low, kMaxTextTokens);
     if (!value)
       return Fail(value.error().code, value.error().message + ", or -1 for as many as fit");
     target = static_cast<int>(*value);

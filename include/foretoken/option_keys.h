@@ -61,7 +61,7 @@ namespace engine_keys {
 using E = EngineOptions;
 using Range = EngineKey::Range;
 inline constexpr auto kAll = EngineKey::Verbs::kAll, kSome = EngineKey::Verbs::kSome;
-inline constexpr int kMostTokens = 1 << 24, kMostCache = 1 << 30;
+inline constexpr int kMostCache = 1 << 30;
 
 // The row of a member.
 template <auto Member>
@@ -94,7 +94,7 @@ inline constexpr EngineKey kRows[] = {
                            "N",
                            "size of the context, for prompt and text together, in tokens; default "
                            "0: the model's own"},
-                          {0, kMostTokens}, "context size"),
+                          {0, kMaxTextTokens}, "context size"),
     Row<&E::max_sequences>(
         "max_sequences",
         {{"-np", "--parallel"},
@@ -144,7 +144,7 @@ inline constexpr EngineKey kRows[] = {
          "N",
          "positions between two copies of a recurrent state, from which texts with a shared prefix "
          "go on; default 8192; 0: no copies"},
-        {0, kMostTokens}, "state checkpoints"),
+        {0, kMaxTextTokens}, "state checkpoints"),
     Row<&E::cache_file>(
         "cache_file",
         {{"--cache-file", "--prompt-cache"},
@@ -275,11 +275,10 @@ std::variant<int*, float*> Find(SamplingParameters& sampling) {
 
 inline constexpr double kAny = std::numeric_limits<double>::infinity();
 inline constexpr double kMostInt = std::numeric_limits<int>::max();
-inline constexpr double kMostTokens = 1 << 24;  // keeps numbers sane
 inline constexpr double kBelowOne = 1.0f - std::numeric_limits<float>::epsilon() / 2;
 inline constexpr double kAboveZero = std::numeric_limits<float>::denorm_min();
 inline constexpr SamplingKey::Ranges kZeroToOne = {{0, 1}};
-inline constexpr SamplingKey::Ranges kWindow = {{-1, kMostInt}, NumberRange{-1, kMostTokens}};
+inline constexpr SamplingKey::Ranges kWindow = {{-1, kMostInt}, NumberRange{-1, kMaxTextTokens}};
 inline constexpr SamplingKey::Ranges kPenalty = {
     {-kAny, kAny}, NumberRange{-100, 100}, NumberRange{-2, 2}};
 
@@ -378,7 +377,7 @@ inline constexpr SamplingKey kRows[] = {
                   {"dry_base", "by what that grows with each token of the repetition"}, kDry,
                   "dry.base"),
     Row<&D::allowed_length>(
-        "dry_allowed_length", {{1, kMostInt}, NumberRange{1, kMostTokens}}, "1 or more",
+        "dry_allowed_length", {{1, kMostInt}, NumberRange{1, kMaxTextTokens}}, "1 or more",
         {"--dry-allowed-length", "N", "shorter repetitions are not penalised; default 2"},
         {"dry_allowed_length", "the longest repetition that costs nothing"}, kDry,
         "dry.allowed_length"),

@@ -21,6 +21,10 @@ class Drafter;    // drafter.h
 class RankGroup;  // ranks.h
 class Verifier;   // verifier.h
 
+// Tokens of a text, prompt and answer together, whatever a file, a flag or a request says.
+inline constexpr int kMaxTextTokens = 1 << 24;
+inline constexpr int kMaxNgram = 16;  // SpeculativeOptions::ngram_max and ngram_min
+
 enum class CacheType { kF32, kF16, kBF16, kQ8_0, kQ4_0 };
 inline constexpr std::array<std::string_view, 5> kCacheTypeNames = {"f32", "f16", "bf16", "q8_0",
                                                                     "q4_0"};

@@ -11,7 +11,6 @@
 
 namespace foretoken {
 
-inline constexpr int kMostContext = 1 << 24;  // tokens of a text, whatever a file says
 
 // Errors: kInvalidArgument with the name, unless least <= value <= most.
 [[nodiscard]] Status CheckRange(std::string_view name, std::int64_t value, std::int64_t least,

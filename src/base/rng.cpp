@@ -4,7 +4,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kStreamBits = 3, kPositionBits = 29;  // contexts end at 2^24 (kMostContext)
+constexpr int kStreamBits = 3, kPositionBits = 29;  // contexts end at 2^24 (kMaxTextTokens)
 
 std::uint32_t Low(std::uint64_t x) noexcept {
   return static_cast<std::uint32_t>(x);

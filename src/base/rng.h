@@ -15,7 +15,7 @@
 namespace foretoken {
 
 // One number serves one purpose. The values are part of what a seed means, so they never change;
-// they are below 8.
+// they are below 8. A drafter whose stream is kTarget draws with the target's own noise.
 enum class Stream : std::uint32_t {
   kTarget = 0,      // a token of the target that takes one uniform number
   kDraft = 1,       // the drafter's token

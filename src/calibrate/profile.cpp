@@ -14,13 +14,14 @@
 #include "base/json/json_record.h"
 #include "base/machine/cpus.h"
 #include "foretoken/drafts.h"
+#include "foretoken/options.h"
 #include "loader/file_content.h"
 
 namespace foretoken {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20, kMostPasses = 1024, kMostDrafts = 64, kMostText = 4096;
-constexpr int kMostContext = 1 << 24, kMostRows = 4096, kMostThreads = 4096;
+constexpr int kMostRows = 4096, kMostThreads = 4096;
 constexpr double kMostUs = 1e12, kMostSpeedup = 1e6;
 constexpr const char* kWayOut = "; write a new one with foretoken tune";
 
@@ -41,7 +42,7 @@ constexpr auto kMachineFields = [](auto& fields, auto& machine) {
 };
 
 constexpr auto kPassFields = [](auto& fields, auto& pass) {
-  fields.Integer("context", 0, kMostContext, pass.context);
+  fields.Integer("context", 0, kMaxTextTokens, pass.context);
   fields.Integer("rows", 1, kMostRows, pass.rows);
   fields.Number("us", 1e-3, kMostUs, pass.us);
 };

@@ -18,7 +18,7 @@ constexpr int kAnyContext = 1 << 30;
 
 Result<std::shared_ptr<Drafter>> MakeNgramDrafter(const NgramDrafterOptions& options) {
   FORETOKEN_CHECK_OK(CheckEngineOption("max_sequences", options.max_sequences));
-  FORETOKEN_CHECK_OK(CheckRange("ngram max", options.ngram_max, 1, 16));
+  FORETOKEN_CHECK_OK(CheckRange("ngram max", options.ngram_max, 1, kMaxNgram));
   FORETOKEN_CHECK_OK(CheckRange("ngram min", options.ngram_min, 1, options.ngram_max));
   auto drafter = std::make_unique<draft::NgramDrafter>(
       draft::NgramSettings{.max_sequences = options.max_sequences,

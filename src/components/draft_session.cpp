@@ -16,8 +16,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kAnyVocabulary = 1 << 30;        // of drafters that name tokens and no distributions
-constexpr std::int64_t kMostTokens = 1 << 24;  // of a text
+constexpr int kAnyVocabulary = 1 << 30;  // of drafters that name tokens and no distributions
 
 }  // namespace
 
@@ -165,10 +164,10 @@ class DraftSession::Impl {
     FORETOKEN_CHECK_OK(CheckTokens("end tokens", request.end_tokens, most_tokens()));
     FORETOKEN_CHECK_OK(request.sampling.Validate(most_tokens()));
     const auto length = static_cast<std::int64_t>(request.prompt.size()) + request.max_new_tokens;
-    if (request.max_new_tokens < 0 || length > kMostTokens)
+    if (request.max_new_tokens < 0 || length > kMaxTextTokens)
       return InvalidArgument(
           fmt::format("max tokens: {} is out of range; use 0 to {} less the prompt",
-                      request.max_new_tokens, kMostTokens));
+                      request.max_new_tokens, kMaxTextTokens));
     if (request.min_new_tokens < 0 || request.min_new_tokens > request.max_new_tokens)
       return InvalidArgument(fmt::format("min tokens: {} is out of range; use 0 to max tokens",
                                          request.min_new_tokens));

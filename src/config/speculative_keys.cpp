@@ -17,6 +17,7 @@
 #include "config/nearest_name.h"
 #include "draft/methods.h"
 #include "foretoken/catalogue.h"
+#include "foretoken/option_keys.h"
 #include "foretoken/speculative_config.h"
 
 namespace foretoken {
@@ -382,7 +383,7 @@ Result<std::vector<std::array<std::string_view, 3>>> Rows(std::string_view text)
 }
 
 Status SetTable(SpeculativeOptions& options, const std::string& text) {
-  constexpr int kMostSequences = 1024;
+  constexpr int kMostSequences = FindEngineKey("max_sequences")->range.most;
   options.num_speculative_tokens_per_batch_size.clear();
   if (IsUnset(text) || text == "[]" || text.empty()) return {};
   FORETOKEN_TRY(const auto rows, Rows(Trimmed(text)));
@@ -391,7 +392,7 @@ Status SetTable(SpeculativeOptions& options, const std::string& text) {
     BatchDraftLength row;
     FORETOKEN_TRY(row.least, ReadInteger(least, 1, kMostSequences));
     FORETOKEN_TRY(row.most, ReadInteger(most, 1, kMostSequences));
-    FORETOKEN_TRY(row.num_speculative_tokens, ReadInteger(k, 0, 64));
+    FORETOKEN_TRY(row.num_speculative_tokens, ReadInteger(k, 0, kMaxDraft));
     if (row.most < row.least)
       return InvalidArgument(fmt::format("the row {} to {} is empty; write the smaller size first",
                                          row.least, row.most));
@@ -473,13 +474,14 @@ constexpr std::array kKeys = {
                    [] { return Written(StrategyWords()); }},
     OptionalInteger<&O::num_speculative_tokens, 0, kMaxDraft>("num_speculative_tokens", IdleTokens,
                                                               kTokensNames),
-    Integer<&O::min_speculative_tokens, 0, 64>("min_speculative_tokens", WhereDrafted, kMinNames),
+    Integer<&O::min_speculative_tokens, 0, kMaxDraft>("min_speculative_tokens", WhereDrafted,
+                                                      kMinNames),
     SpeculativeKey{"lookahead", kLookaheadNames, Type::kName, SetLookahead,
                    [](const O& o) { return o.controller; }, WhereDrafted, 1, 0,
                    [] { return Written(LookaheadWords()); }},
-    Integer<&E::initial, 1, 64>("lookahead_initial", ForLookaheads<kEwma>, kInitialNames),
-    Integer<&E::min, 1, 64>("lookahead_min", ForLookaheads<kEwma>, kEwmaMinNames),
-    Integer<&E::max, 1, 64>("lookahead_max", ForLookaheads<kEwma>, kEwmaMaxNames),
+    Integer<&E::initial, 1, kMaxDraft>("lookahead_initial", ForLookaheads<kEwma>, kInitialNames),
+    Integer<&E::min, 1, kMaxDraft>("lookahead_min", ForLookaheads<kEwma>, kEwmaMinNames),
+    Integer<&E::max, 1, kMaxDraft>("lookahead_max", ForLookaheads<kEwma>, kEwmaMaxNames),
     Share<&E::alpha>("lookahead_alpha", ForLookaheads<kEwma>, kAlphaNames),
     Integer<&E::cooldown_steps, 0, kMany>("lookahead_cooldown_steps", ForLookaheads<kEwma>,
                                           kCooldownNames),
@@ -501,7 +503,7 @@ constexpr std::array kKeys = {
                    IdleDraftModels},
     OptionalInteger<&O::draft_vocabulary, 0, kMany>("draft_vocabulary", IdleForNetworks),
     Path<&O::draft_vocabulary_sample>("draft_vocabulary_sample", IdleForNetworks),
-    Integer<&O::draft_window, 0, kMany>("draft_window", IdleForNetworks),
+    Integer<&O::draft_window, 0, kMaxTextTokens>("draft_window", IdleForNetworks),
     Integer<&O::draft_best_blocks, 0, kMaxBestBlocks>("draft_best_blocks", IdleBestBlocks),
     Text<&O::self_draft>("self_draft", IdleCopy),
     SpeculativeKey{"synthetic_acceptance_rate",
@@ -528,8 +530,8 @@ constexpr std::array kKeys = {
                                                     IdleThinking),
     Text<&O::thinking_begin>("thinking_begin", IdleMark),
     Text<&O::thinking_end>("thinking_end", IdleMark),
-    Integer<&O::ngram_max, 1, 16>("ngram_max", ForMethods<kNgram>, kNgramMaxNames),
-    Integer<&O::ngram_min, 1, 16>("ngram_min", IdleNgramMin, kNgramMinNames),
+    Integer<&O::ngram_max, 1, kMaxNgram>("ngram_max", ForMethods<kNgram>, kNgramMaxNames),
+    Integer<&O::ngram_min, 1, kMaxNgram>("ngram_min", IdleNgramMin, kNgramMinNames),
     SpeculativeKey{"ngram_storage",
                    {},
                    Type::kName,

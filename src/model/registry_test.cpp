@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/argument_checks.h"
 #include "base/failure_testing.h"
+#include "foretoken/options.h"
 #include "kv/block_tables.h"
 #include "model/arch/registry.h"
 
@@ -66,11 +66,11 @@ TEST(Registry, FillsWhatALlamaFileLeavesUnsaid) {
 
 // The blocks of a cache for a thousand texts of any file can be counted.
 TEST(Registry, BoundsTheContextAsTheOptionIsBounded) {
-  EXPECT_EQ(CodeAfter("llama.context_length", std::int64_t{kMostContext}), kNoError);
-  EXPECT_EQ(CodeAfter("llama.context_length", std::int64_t{kMostContext} + 1),
+  EXPECT_EQ(CodeAfter("llama.context_length", std::int64_t{kMaxTextTokens}), kNoError);
+  EXPECT_EQ(CodeAfter("llama.context_length", std::int64_t{kMaxTextTokens} + 1),
             ErrorCode::kInvalidFile);
-  const kv::TablesShape shape{.n_sequences = 1024, .max_positions = kMostContext};
-  EXPECT_EQ(shape.n_blocks(), 1024 * (kMostContext / 32));
+  const kv::TablesShape shape{.n_sequences = 1024, .max_positions = kMaxTextTokens};
+  EXPECT_EQ(shape.n_blocks(), 1024 * (kMaxTextTokens / 32));
 }
 
 TEST(Registry, ReadsRopeScaling) {

@@ -16,7 +16,7 @@ namespace foretoken::trace {
 
 inline constexpr int kTraceVersion = 2;
 inline constexpr std::size_t kMostText = std::size_t{1} << 28;  // no more than a file has
-inline constexpr int kMostTokens = 1 << 24, kMostToken = std::numeric_limits<int>::max();
+inline constexpr int kMostToken = std::numeric_limits<int>::max();
 
 inline constexpr auto kHeaderFields = [](auto& fields, auto& header) {
   fields.Text("version", kMostText, header.version);
@@ -31,8 +31,9 @@ inline constexpr auto kHeaderFields = [](auto& fields, auto& header) {
   fields.Text("strategy", kMostText, header.strategy);
   fields.Text("lookahead", kMostText, header.controller);
   fields.Integer("num_speculative_tokens", 0, kMaxDraft, header.num_speculative_tokens);
-  fields.Integer("context_size", 1, kMostTokens, header.context_size);
-  fields.Integer("max_sequences", 1, 1024, header.max_sequences);
+  fields.Integer("context_size", 1, kMaxTextTokens, header.context_size);
+  fields.Integer("max_sequences", 1, FindEngineKey("max_sequences")->range.most,
+                 header.max_sequences);
 };
 
 inline constexpr auto kRequestFields = [](auto& fields, auto& request) {
@@ -52,8 +53,8 @@ inline constexpr auto kRequestFields = [](auto& fields, auto& request) {
   fields.Integer("num_speculative_tokens", 0, kMaxDraft, request.num_speculative_tokens);
   sampling("temperature", request.temperature), sampling("top_k", request.top_k);
   sampling("top_p", request.top_p), sampling("min_p", request.min_p);
-  fields.Integer("prompt_tokens", 1, kMostTokens, request.prompt_tokens);
-  fields.Integer("max_new_tokens", 0, kMostTokens, request.max_new_tokens);
+  fields.Integer("prompt_tokens", 1, kMaxTextTokens, request.prompt_tokens);
+  fields.Integer("max_new_tokens", 0, kMaxTextTokens, request.max_new_tokens);
 };
 
 }  // namespace foretoken::trace

@@ -19,14 +19,14 @@
 namespace foretoken {
 namespace {
 
-using trace::kMostText, trace::kMostToken, trace::kMostTokens;
+using trace::kMostText, trace::kMostToken;
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 constexpr double kMostUs = 1e12;
 
 constexpr auto kCostFields = [](auto& fields, auto& cost) {
   fields.Integer("rows", 1, 1 << 20, cost.rows);
-  fields.Integer("context", 0, kMostTokens, cost.context);
+  fields.Integer("context", 0, kMaxTextTokens, cost.context);
   fields.Number("us", 0, kMostUs, cost.us);
 };
 
@@ -97,9 +97,9 @@ class TraceReader {
     f.Integer("pass", std::max<std::int64_t>(pass_, 0), kMostPasses, r.pass);
     f.Integer("of", 0, static_cast<int>(trace_.requests.size()) - 1, r.request);
     f.Flag("prefill", r.prefill);
-    f.Integer("fed", 0, kMostTokens, r.fed);
-    f.Integer("position", 1, kMostTokens, r.position);
-    f.Integer("context", 0, kMostTokens, r.context);
+    f.Integer("fed", 0, kMaxTextTokens, r.fed);
+    f.Integer("position", 1, kMaxTextTokens, r.position);
+    f.Integer("context", 0, kMaxTextTokens, r.context);
     f.Integer("others", 0, 1024, r.others);
     f.Integer("rows", 1, 1 << 20, r.rows);
     f.Integer("asked", 0, kMaxDraft, r.asked);

@@ -27,7 +27,7 @@ FlagGroup MeasuringFlags(BenchSettings& settings) {
               {{"-n", "--n-predict", "--max-tokens"},
                "N",
                "tokens to generate for each prompt; default 128",
-               settings::StoreInteger(generation.request.max_new_tokens, 1, 1 << 24)},
+               settings::StoreInteger(generation.request.max_new_tokens, 1, kMaxTextTokens)},
               {{"--ignore-eos"},
                "",
                "continue after end tokens, so that all texts have the same length",
@@ -49,7 +49,7 @@ FlagGroup MeasuringFlags(BenchSettings& settings) {
                "N,N,...",
                "positions in the cache before those passes; default 0 and 2048, or less where the "
                "context is smaller",
-               settings::StoreList(settings.contexts, 0, 1 << 24)},
+               settings::StoreList(settings.contexts, 0, kMaxTextTokens)},
           }};
 }
 

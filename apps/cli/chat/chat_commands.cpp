@@ -29,7 +29,6 @@ namespace {
 using Words = std::vector<std::string>;
 using Reply = Result<std::string>;
 
-constexpr int kMaxTokens = 1 << 24;
 
 struct Command {
   std::string_view name, arguments, help;
@@ -139,7 +138,7 @@ Reply Chat(ChatSession& session, const Words& words) {
 
 Reply Length(ChatSession& session, const Words& words) {
   FORETOKEN_CHECK_OK(WantNumber(words, 1, "/length N"));
-  FORETOKEN_TRY(const auto n, settings::ParseInteger(words[0], 1, kMaxTokens));
+  FORETOKEN_TRY(const auto n, settings::ParseInteger(words[0], 1, kMaxTextTokens));
   session.request.max_new_tokens = static_cast<int>(n);
   return fmt::format("length: {} tokens at most\n", n);
 }
@@ -188,7 +187,7 @@ Reply Processor(ChatSession& session, const Words& words) {
   for (std::size_t i = 0; i < preset->letters.size(); ++i) {
     const std::string& word = words[i + 1];
     if (preset->letters[i] == 'K') {
-      FORETOKEN_TRY(k, settings::ParseInteger(word, 0, kMaxTokens));
+      FORETOKEN_TRY(k, settings::ParseInteger(word, 0, kMaxTextTokens));
     } else {
       const bool temperature = preset->letters[i] == 'T';
       const auto [least, most] = FlagRange(temperature ? "temperature" : "top_p");

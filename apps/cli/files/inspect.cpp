@@ -48,7 +48,7 @@ settings::FlagSet InspectFlags(InspectSettings& s) {
               {{"-c", "--ctx-size"},
                "N",
                "tokens of the text whose memory is shown; default: the model's",
-               settings::StoreInteger(s.context_size, 1, 1 << 24)},
+               settings::StoreInteger(s.context_size, 1, kMaxTextTokens)},
               {{"--tensors"}, "", "list every tensor", StoreTrue(s.tensors)},
               {{"--metadata"}, "", "list every key of the metadata", StoreTrue(s.metadata)},
               {{"--json"}, "", "print one JSON object on standard output", StoreTrue(s.json)}}});

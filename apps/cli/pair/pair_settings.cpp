@@ -23,7 +23,7 @@ std::vector<settings::Flag> PromptFlags(PairSettings& settings) {
       {{"-n", "--n-predict", "--max-tokens"},
        "N",
        fmt::format("tokens to generate for each prompt; default {}", request.max_new_tokens),
-       settings::StoreInteger(request.max_new_tokens, 2, 1 << 24)},
+       settings::StoreInteger(request.max_new_tokens, 2, kMaxTextTokens)},
       {{"--ignore-eos"},
        "",
        "continue after an end token, so that all texts have that many",

@@ -192,7 +192,7 @@ settings::FlagGroup LimitFlags(ServeSettings& settings) {
                StoreInteger(server.max_queue, 0, 1 << 16)},
               {{"--max-body-bytes"},
                "N",
-               "of a request; default 8388608",
+               fmt::format("of a request; default {}", server.max_body_bytes),
                [&server](const std::string& text) -> Status {
                  FORETOKEN_TRY(server.max_body_bytes, ParseInteger(text, 1, 1 << 30));
                  return {};

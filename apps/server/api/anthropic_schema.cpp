@@ -11,7 +11,6 @@
 namespace foretoken::server {
 namespace {
 
-constexpr int kMostAnswerTokens = 1 << 24;
 constexpr std::size_t kMostMessages = 4096;
 
 // Fields that chats have too, of Anthropic's and of this server's.
@@ -171,7 +170,7 @@ class MessagesReader {
 
   void ReadLimits() {
     std::optional<int> most;
-    fields_.Integer("max_tokens", 1, kMostAnswerTokens, most);
+    fields_.Integer("max_tokens", 1, kMaxTextTokens, most);
     if (!most && !counts_) fields_.Bad("max_tokens", "it is missing; give a number");
     if (most) chat_["max_tokens"] = *most;
     const Json* const stops = fields_.Find("stop_sequences");
@@ -231,7 +230,7 @@ class MessagesReader {
     if (const Json* const thinking = fields_.Object("thinking")) {
       JsonFields fields(*thinking, "thinking.", error_);
       fields.OneOf("type", "a way to think", kThinking, type);
-      fields.Integer("budget_tokens", -1, kMostAnswerTokens, budget);
+      fields.Integer("budget_tokens", -1, kMaxTextTokens, budget);
     }
     const Json* const config = fields_.Object("output_config");
     if (config != nullptr) {

@@ -16,9 +16,14 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "foretoken/options.h"
 #include "server/api/api_error.h"
 
 namespace foretoken::server {
+
+// The most tokens beside each token of an answer whose log-probabilities a request may ask for, as in
+// OpenAI's API.
+inline constexpr int kMostAlternatives = 20;
 
 // What a reader asks for under a name.
 struct FieldNote {

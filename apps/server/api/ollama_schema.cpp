@@ -105,7 +105,7 @@ class OllamaReader {
     bool logprobs = false, any = false;
     std::optional<int> top;
     fields_.Switch("logprobs", logprobs);
-    fields_.Integer("top_logprobs", 0, 20, top);
+    fields_.Integer("top_logprobs", 0, kMostAlternatives, top);
     if (logprobs || top.value_or(0) > 0)
       fields_.Bad(logprobs ? "logprobs" : "top_logprobs",
                   "replies of this API do not have them; use /v1/chat/completions",
@@ -137,7 +137,7 @@ class OllamaReader {
         if (const Json* const value = fields.Find(name)) out_[name] = *value;
       for (const std::string_view name : kIdleOptions)
         fields.NoteIdle(name, fields.FindForeign(name, "the start of the server has decided it"));
-      fields.Integer("num_predict", -2, 1 << 24, most);
+      fields.Integer("num_predict", -2, kMaxTextTokens, most);
       fields.Finish();
     }
     out_["max_tokens"] = most.value_or(0) > 0 ? *most : -1;

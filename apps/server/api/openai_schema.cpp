@@ -17,8 +17,6 @@
 namespace foretoken::server {
 namespace {
 
-constexpr int kMaxTokens = 1 << 24;
-constexpr int kMaxTopLogprobs = 20;
 constexpr std::size_t kMaxStops = 16, kMaxStopBytes = 1024, kMaxSaltBytes = 256;
 constexpr int kCompletionTokens = 16;  // OpenAI's default for /v1/completions without max_tokens
 // The settings that requests may change, with their names for SetSpeculativeOption.
@@ -111,7 +109,7 @@ class CallReader {
     fields_.OneOf("reasoning_format", "a form", kForms, format);
     call_.divides_thoughts = format != "none";
     int budget = -1;  // none
-    if (fields_.Integer({"thinking_budget_tokens", "thinking_token_budget"}, -1, kMaxTokens,
+    if (fields_.Integer({"thinking_budget_tokens", "thinking_token_budget"}, -1, kMaxTextTokens,
                         budget) &&
         budget >= 0)
       call_.thought_budget = budget;
@@ -122,11 +120,11 @@ class CallReader {
 
   void ReadLength() {
     fields_.Integer({"max_tokens", "max_completion_tokens", "n_predict", "max_new_tokens"}, -1,
-                    kMaxTokens, call_.max_tokens);
+                    kMaxTextTokens, call_.max_tokens);
     if (!call_.max_tokens && !call_.chat) call_.max_tokens = kCompletionTokens;
     if (call_.max_tokens == -1) call_.max_tokens.reset();
     int& least = request().min_new_tokens;
-    fields_.Integer({"min_tokens", "min_new_tokens"}, 0, kMaxTokens, least);
+    fields_.Integer({"min_tokens", "min_new_tokens"}, 0, kMaxTextTokens, least);
     if (call_.max_tokens && least > *call_.max_tokens)
       fields_.Bad("min_tokens",
                   fmt::format("{} is more than max_tokens {}; lower it", least, *call_.max_tokens));
@@ -221,19 +219,19 @@ class CallReader {
   // n_probs is llama.cpp's name; 0 means none.
   void ReadLogprobs() {
     std::optional<int> wanted, probs;
-    fields_.Integer("n_probs", 0, kMaxTopLogprobs, probs);
+    fields_.Integer("n_probs", 0, kMostAlternatives, probs);
     if (probs == 0) probs.reset();
     const Json* const logprobs = fields_.Find("logprobs");
     if (call_.chat) {
       bool any = false;
       fields_.Switch("logprobs", any);
-      fields_.Integer("top_logprobs", 0, kMaxTopLogprobs, wanted);
+      fields_.Integer("top_logprobs", 0, kMostAlternatives, wanted);
       if (wanted.value_or(0) > 0 && !any && !probs)
         fields_.Bad("top_logprobs", "logprobs is not true; set it");
       if (!wanted && any && !probs) wanted = 0;
       if (!any && !probs) wanted.reset();
     } else if (logprobs != nullptr && *logprobs != false) {
-      fields_.Integer("logprobs", 0, kMaxTopLogprobs, wanted);
+      fields_.Integer("logprobs", 0, kMostAlternatives, wanted);
     }
     if (wanted && probs && *wanted != *probs)
       fields_.Bad("n_probs", "another number is given too; keep one of them");

@@ -15,9 +15,6 @@
 namespace foretoken::server {
 namespace {
 
-constexpr int kMostResponseTokens = 1 << 24;
-constexpr int kMostResponseLogprobs = 20;
-
 // Fields that chats have too, of OpenAI's and of this server's.
 constexpr const char* kSharedWithChats[] = {"model",
                                             "stream",
@@ -132,7 +129,7 @@ class ResponsesReader {
 
   void ReadLength() {
     std::optional<int> most;
-    fields_.Integer("max_output_tokens", 1, kMostResponseTokens, most);
+    fields_.Integer("max_output_tokens", 1, kMaxTextTokens, most);
     if (most) chat_["max_tokens"] = *most;
     echo_.Put("max_output_tokens", most ? std::to_string(*most) : "null");
   }
@@ -226,7 +223,7 @@ class ResponsesReader {
 
   void ReadReplies() {
     std::optional<int> top;
-    fields_.Integer("top_logprobs", 0, kMostResponseLogprobs, top);
+    fields_.Integer("top_logprobs", 0, kMostAlternatives, top);
     if (top.value_or(0) > 0)
       notices_.emplace_back("top_logprobs: replies here do not have it; use chats");
     const Json* const include = fields_.Find("include");

@@ -299,7 +299,7 @@ std::function<void()> Connection::Waker() {
   };
 }
 
-// Called when the client has read everything that there was.
+// Called when the system has taken everything that there was.
 void Connection::Pull() {
   if (!later_ || !output_.empty()) return;
   woken_ = false;

@@ -104,10 +104,12 @@ class LaterReply {
   virtual bool Drop() = 0;
 };
 
+inline constexpr std::int64_t kUsualBodyBytes = 8 << 20;
+
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0: any free port
-  std::int64_t max_body_bytes = 8 << 20;
+  std::int64_t max_body_bytes = kUsualBodyBytes;
   int max_workers = 2;  // threads for what takes longer than a moment
   int max_connections = 1024;
   // The most connections of one address; 0: no limit.

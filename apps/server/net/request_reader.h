@@ -19,7 +19,7 @@ class RequestReader {
   struct Limits {
     std::size_t header_bytes = 64 << 10;
     std::size_t n_fields = 256;  // of a header
-    std::size_t body_bytes = 8 << 20;
+    std::size_t body_bytes = kUsualBodyBytes;
   };
   enum class State {
     kEmpty,  // no byte of a request has arrived

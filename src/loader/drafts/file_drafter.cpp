@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/argument_checks.h"
 #include "base/machine/thread_count.h"
@@ -26,8 +25,7 @@ Status Check(const ModelDrafterOptions& o) {
   FORETOKEN_CHECK_OK(CheckEngineOption("context_size", o.context_size));
   FORETOKEN_CHECK_OK(CheckEngineOption("max_sequences", o.max_sequences));
   FORETOKEN_CHECK_OK(CheckEngineOption("repack_cache_gb", o.repack_cache_gb));
-  FORETOKEN_CHECK_OK(
-      CheckRange("draft_window", o.draft_window, 0, std::numeric_limits<int>::max()));
+  FORETOKEN_CHECK_OK(CheckRange("draft_window", o.draft_window, 0, kMaxTextTokens));
   return CheckEngineOption("prefill_rows", o.prefill_rows);
 }
 
@@ -91,18 +89,17 @@ class FileDrafter::Parts {
     loader::Summarise(part, *checkpoint_, loaded->info().weight_bytes, vocabulary, summary_);
     summary_.end_tokens = tokenizer_->end_tokens();
     grammars_.emplace(*tokenizer_, tokenizer_->end_tokens());
-    face_.emplace(
-        std::make_unique<draft::DraftModel>(std::move(loaded), part.tables, vocabulary, kMaxDraft,
-                                            *kernels_, /*keeps_cache=*/true,
-                                            draft::ReadingWindow{.pass = options_.draft_window}),
-        draft::BuiltInSettings{.name = options_.name,
-                               .max_sequences = options_.max_sequences,
-                               .vocabulary = vocabulary,
-                               .sampling = options_.sampling,
-                               .grammar_of = [this](const SamplingParameters& sampling) {
-                                 auto grammar = grammars_->Of(sampling);
-                                 return grammar ? *grammar : nullptr;
-                               }});
+    face_.emplace(std::make_unique<draft::DraftModel>(
+                      std::move(loaded), part.tables, vocabulary, kMaxDraft, *kernels_,
+                      /*keeps_cache=*/true, draft::ReadingWindow{.pass = options_.draft_window}),
+                  draft::BuiltInSettings{.name = options_.name,
+                                         .max_sequences = options_.max_sequences,
+                                         .vocabulary = vocabulary,
+                                         .sampling = options_.sampling,
+                                         .grammar_of = [this](const SamplingParameters& sampling) {
+                                           auto grammar = grammars_->Of(sampling);
+                                           return grammar ? *grammar : nullptr;
+                                         }});
     return {};
   }
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/argument_checks.h"
+#include "foretoken/options.h"
 
 namespace foretoken::model {
 namespace {
@@ -72,7 +72,7 @@ Status ReadLayers(const MetadataReader& read, int blocks, MixerKinds kinds, Mode
   FORETOKEN_TRY(const auto heads, read.SizesByLayer("attention.head_count", blocks, 1 << 12));
   FORETOKEN_TRY(const auto kv_heads, read.SizesByLayer("attention.head_count_kv", blocks, 1 << 12,
                                                        heads, kinds.recurrent ? 0 : 1));
-  FORETOKEN_TRY(c.context_length, read.Size("context_length", kMostContext));
+  FORETOKEN_TRY(c.context_length, read.Size("context_length", kMaxTextTokens));
   for (std::size_t i = 0; i < widths.size(); ++i) {
     AttentionConfig attention = {.n_heads = heads[i], .n_kv_heads = kv_heads[i]};
     if (kv_heads[i] != 0) {
