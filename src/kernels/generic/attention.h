@@ -4,8 +4,6 @@
 // Blocks are the outer loop and queries the inner one: a tile of up to kAttentionQueries queries
 // walks the cache blocks once, and within a block groups of up to L::kTogether queries share each
 // key and value register on its way from memory (and its conversion to f32).
-//   scores   positions in the lanes, q[d] in all lanes, d ascending
-//   values   dimensions in the lanes, p[j] in all lanes, j ascending
 //
 // L says how the work is cut: kAccumulators, the registers that the sums of a loop have, and the
 // constants of LaneDefaults.
@@ -13,317 +11,14 @@
 
 #include "kernels/generic/activation.h"
 #include "kernels/generic/attention_tile.h"
-#include "kernels/generic/exp.h"
+#include "kernels/generic/float_attention.h"
 #include "kernels/generic/integer_attention.h"
 #include "kernels/generic/key_values.h"
 #include "kernels/generic/seen_blocks.h"
-#include "kernels/generic/stored.h"
+#include "kernels/generic/softmax.h"
 
 namespace foretoken::kernels::generic {
 namespace {
-
-// to + x * *y, rounded once.
-template <class L>
-FORETOKEN_INLINE typename L::F AddScaled(typename L::F x, const float* y, typename L::F to) {
-  if constexpr (requires { L::MulAddAt(x, y, to); })
-    return L::MulAddAt(x, y, to);
-  else
-    return L::MulAdd(x, *y, to);
-}
-
-// sum[i][t] += q[i][d] * k[d][t kWidth ...] for all d in order. Asks for as many bytes at `next` as it reads.
-template <class L, class K, int kCount, int kWide>
-FORETOKEN_INLINE void AddProducts(const float* const* q, const std::byte* k, const std::byte* next,
-                                  int head_dim, typename L::F (&sum)[kCount][kWide]) {
-  constexpr int kRead = kWide * L::kWidth * static_cast<int>(K::kBytes);
-  for (int d = 0; d < head_dim; ++d) {
-    const std::byte* at = k + d * kSlots * K::kBytes;
-    PrefetchBytes<L, kRead>(next + d * kRead);
-    typename L::F x[kWide];
-    K::template Load<L>(at, x);
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t) sum[i][t] = AddScaled<L>(x[t], q[i] + d, sum[i][t]);
-    }
-  }
-}
-
-// The scores of positions [j, j + kWide kWidth).
-template <class L, class K, int kCount, int kWide>
-void ScoresAt(const Tile& tile, int first, const std::byte* block, int j) {
-  const int head_dim = tile.args->head_dim;
-  const float* const* q = tile.q + first;
-  typename L::F acc[kCount][kWide];
-  Clear<L>(acc);
-  AddProducts<L, K>(q, block + j * K::kBytes, tile.next_keys + j * head_dim * K::kBytes, head_dim,
-                    acc);
-  const typename L::F scale = L::All(tile.args->scale);
-  float* s = tile.p + first * kSlots + j;
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i)
-#pragma GCC unroll 16
-    for (int t = 0; t < kWide; ++t) L::Store(scale * acc[i][t], s + i * kSlots + t * L::kWidth);
-}
-
-template <class L, class K>
-struct Scores {
-  template <int kCount>
-  static void Run(const Tile& tile, int first, const std::byte* block) {
-    constexpr int kWide = SumRegisters<L, kCount>(kSlots / L::kWidth);
-    for (int j = 0; j < kSlots; j += kWide * L::kWidth)
-      ScoresAt<L, K, kCount, kWide>(tile, first, block, j);
-  }
-};
-
-// ---- The running softmax --------------------------------------------------------------------------
-// Queries are rows of 32 scores, which are folded to one number for each row. kWidth rows are folded
-// together, so that the numbers come out side by side.
-
-// The largest of the first n of 32 scores, in the lanes of a register.
-template <class L>
-FORETOKEN_INLINE typename L::F LargestScores(const float* s, int n) {
-  typename L::F max = L::All(kMinusInf);
-#pragma GCC unroll 8
-  for (int j = 0; j < kSlots; j += L::kWidth) {
-    const typename L::F seen = L::Select(L::First(n - j), L::Load(s + j), max);
-    max = LargerOr<L>(seen, max);
-  }
-  return max;
-}
-
-// In each of kRows rows s[j] becomes Exp(s[j] - max), and 0 from n on. sums: the sum of each row, in
-// the lanes of a register.
-template <class L, int kRows>
-FORETOKEN_INLINE void Exponentials(float* s, const int (&n)[kRows], const float* max,
-                                   typename L::F* sums) {
-  constexpr int kOfRow = kSlots / L::kWidth;
-  typename L::F p[kRows * kOfRow];
-#pragma GCC unroll 8
-  for (int t = 0; t < kRows * kOfRow; ++t)
-    p[t] = L::Load(s + t * L::kWidth) - L::All(max[t / kOfRow]);
-  Exp<L>(p);
-#pragma GCC unroll 8
-  for (int t = 0; t < kRows * kOfRow; ++t) {
-    p[t] = L::Keep(L::First(n[t / kOfRow] - t % kOfRow * L::kWidth), p[t]);
-    L::Store(p[t], s + t * L::kWidth);
-  }
-#pragma GCC unroll 2
-  for (int r = 0; r < kRows; ++r) sums[r] = SumOfRow<L>(p + r * kOfRow);
-}
-
-// largest[i] = the largest score of row i in [first, n), which sees visible(i) of them; -inf for the
-// other rows.
-template <class L, class Visible>
-FORETOKEN_INLINE void LargestOfRows(const float* p, int first, int n, Visible visible,
-                                    float* largest) {
-  for (int begin = 0; begin < Padded(n); begin += L::kWidth) {
-    if (begin >= n) {
-      L::Store(L::All(kMinusInf), largest + begin);
-      continue;
-    }
-    typename L::F rows[L::kWidth];
-    if (first <= begin && begin + L::kWidth <= n) {
-#pragma GCC unroll 16
-      for (int t = 0; t < L::kWidth; ++t)
-        rows[t] = LargestScores<L>(p + (begin + t) * kSlots, visible(begin + t));
-    } else {
-      for (int t = 0; t < L::kWidth; ++t) {
-        const int i = begin + t;
-        rows[t] =
-            i < first || i >= n ? L::All(kMinusInf) : LargestScores<L>(p + i * kSlots, visible(i));
-      }
-    }
-    L::Store(L::FoldRows(rows, [](typename L::F x, typename L::F y) { return LargerOr<L>(x, y); }),
-             largest + begin);
-  }
-}
-
-// Scores of the rows in [first, n) become Exp(score - subtracted[i]). sums[i] = their sum; 0 for the
-// other rows.
-template <class L, class Visible>
-FORETOKEN_INLINE void ExponentialsOfRows(float* p, int first, int n, Visible visible,
-                                         const float* subtracted, float* sums) {
-  const auto work = [&](int i, int end, typename L::F* to) {
-    if (kExpRows<L> == 2 && i + 1 < end) {
-      Exponentials<L, 2>(p + i * kSlots, {visible(i), visible(i + 1)}, subtracted + i, to);
-      return 2;
-    }
-    Exponentials<L, 1>(p + i * kSlots, {visible(i)}, subtracted + i, to);
-    return 1;
-  };
-  SumsOfRows<L>(first, n, work, sums);
-}
-
-// to[i] = Exp(from[i]) for n of them and those that fill the last 16.
-template <class L>
-FORETOKEN_INLINE void ExpOfAll(const float* from, int n, float* to) {
-  for (int i = 0; i < n; i += kLanes) {
-    Sixteen<L> x = Sixteen<L>::Load(from + i);
-    Exp<L>(x.of);
-    x.Store(to + i);
-  }
-}
-
-// What the queries see of a block: all of it, its beginning (all positions below `visible`), or any
-// part of it.
-enum class Sight { kWhole, kBeginning, kPart };
-
-// Scores become p; max, sum, factor (c of the contract) and share of the queries from `first` on
-// follow. The less the queries may see, the more masks it takes. For the other queries the factor
-// becomes Exp(0) = 1, and 0 is added to their sums.
-template <class L, Sight kSight>
-void Softmax(Tile& tile, int first, const std::byte* values) {
-  const auto visible = [&tile](int i) {
-    return kSight == Sight::kWhole ? kSlots : tile.visible[i];
-  };
-  if constexpr (kSight == Sight::kPart)  // the exponential of -inf is 0
-    for (int i = first; i < tile.n; ++i)
-      for (int j = 0; j < tile.hidden[i]; ++j) tile.p[i * kSlots + j] = kMinusInf;
-  const bool own = tile.has_integer_values();
-  float largest[kQueries], subtracted[kQueries], change[kQueries], distance[kQueries];
-  LargestOfRows<L>(tile.p, first, tile.n, visible, largest);
-  for (int i = 0; i < Padded(tile.n); i += L::kWidth) {
-    const typename L::F before = L::Load(tile.max + i), m = L::Load(largest + i);
-    const typename L::F max = LargerOr<L>(m, before);
-    const auto active = [&](typename L::F x) {
-      return L::Select(L::First(first - i), L::All(0.0f), L::Keep(L::First(tile.n - i), x));
-    };
-    L::Store(active(before - max), change + i);
-    L::Store(active(m - max), distance + i);
-    L::Store(own ? m : max, subtracted + i);
-    L::Store(max, tile.max + i);
-  }
-  float sums[kQueries];
-  ExpOfAll<L>(change, tile.n, tile.factor);
-  if (own) {
-    ExpOfAll<L>(distance, tile.n, tile.share);
-    const auto seen_by = [&tile, visible, values](int i) {
-      return Seen{tile.ScalesOf(values), kSight == Sight::kPart ? tile.hidden[i] : 0, visible(i)};
-    };
-    WeighAll<L, kSight == Sight::kWhole>(tile.p, first, tile.n, seen_by, subtracted, tile.share,
-                                         tile.groups(), tile.weights, sums);
-  } else {
-    ExponentialsOfRows<L>(tile.p, first, tile.n, visible, subtracted, sums);
-  }
-  for (int i = 0; i < Padded(tile.n); i += L::kWidth) {
-    const typename L::F c = L::Load(tile.factor + i), sum = L::Load(sums + i);
-    const typename L::F added = own ? L::Load(tile.share + i) * sum : sum;
-    L::Store(L::Fma(L::Load(tile.sum + i), c, added), tile.sum + i);
-  }
-}
-
-// Positions [begin, end) of the block. The range that begins at 0 scales the accumulators by
-// `factor` first.
-struct Range {
-  int begin, end;
-};
-
-// x = the values at `from`: kWide registers, or the last 8 dimensions in the lower half of one
-// register (kEight).
-template <class L, class V, int kWide, bool kEight>
-FORETOKEN_INLINE void LoadValues(const std::byte* from, typename L::F (&x)[kWide]) {
-  if constexpr (kEight) {
-    std::byte padded[L::kWidth * V::kBytes] = {};
-    __builtin_memcpy(padded, from, 8 * V::kBytes);
-    V::template Load<L>(padded, x);
-  } else {
-    V::template Load<L>(from, x);
-  }
-}
-
-// Dimensions [d, d + kWide kWidth), or [d, d + 8) where kEight.
-template <class L, class V, int kCount, int kWide, bool kEight = false>
-void ValuesAt(const Tile& tile, int first, const std::byte* block, Range range, int d) {
-  constexpr int kWidth = L::kWidth;
-  const int head_dim = tile.args->head_dim;
-  float* out = tile.acc + first * head_dim + d;
-  const float* p = tile.p + first * kSlots;
-  typename L::F acc[kCount][kWide];
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i) {
-    const float c = range.begin == 0 ? tile.factor[first + i] : 1.0f;
-#pragma GCC unroll 16
-    for (int t = 0; t < kWide; ++t) {
-      const float* from = out + i * head_dim + t * kWidth;
-      acc[i][t] = (kEight ? L::LoadFirst(from, 8) : L::Load(from)) * L::All(c);
-    }
-  }
-  const std::byte* from = block + (range.begin * head_dim + d) * V::kBytes;
-  constexpr int kRead = kWide * kWidth * static_cast<int>(V::kBytes);
-  const std::byte* next = tile.next_values + d * kSlots * V::kBytes + range.begin * kRead;
-  const float* const end = p + range.end;
-  for (p += range.begin; p != end; ++p, from += head_dim * V::kBytes, next += kRead) {
-    PrefetchBytes<L, kRead>(next);
-    typename L::F x[kWide];
-    LoadValues<L, V, kWide, kEight>(from, x);
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 16
-      for (int t = 0; t < kWide; ++t) acc[i][t] = AddScaled<L>(x[t], p + i * kSlots, acc[i][t]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i)
-#pragma GCC unroll 16
-    for (int t = 0; t < kWide; ++t) {
-      float* to = out + i * head_dim + t * kWidth;
-      kEight ? L::StoreFirst(acc[i][t], 8, to) : L::Store(acc[i][t], to);
-    }
-}
-
-// All dimensions from d on, in steps as wide as kWide allows.
-template <class L, class V, int kCount, int kWide>
-void ValuesFrom(const Tile& tile, int first, const std::byte* block, Range range, int d) {
-  constexpr int kStep = kWide * L::kWidth;
-  constexpr int kLeast = 8;  // of which head_dim is a multiple
-  const int head_dim = tile.args->head_dim;
-  for (; d + kStep <= head_dim; d += kStep)
-    ValuesAt<L, V, kCount, kWide>(tile, first, block, range, d);
-  if (d == head_dim) return;
-  if constexpr (kWide > 1 && kStep > kLeast)
-    ValuesFrom<L, V, kCount, kWide / 2>(tile, first, block, range, d);
-  else if constexpr (kStep > kLeast)
-    ValuesAt<L, V, kCount, 1, true>(tile, first, block, range, d);
-}
-
-// The registers of values that kCount queries share.
-template <class L, int kCount>
-constexpr int kValueRegisters = SumRegisters<L, kCount>(8);
-
-template <class L, class V>
-struct Values {
-  template <int kCount>
-  static void Run(const Tile& tile, int first, const std::byte* block) {
-    const int shared = tile.visible[first];  // rows are ascending, so the first one sees least
-    ValuesFrom<L, V, kCount, kValueRegisters<L, kCount>>(tile, first, block, {0, shared}, 0);
-    for (int i = first + 1; i < first + kCount; ++i)
-      if (tile.visible[i] > shared)
-        ValuesFrom<L, V, 1, kValueRegisters<L, 1>>(tile, i, block, {shared, tile.visible[i]}, 0);
-  }
-};
-
-// A block where the queries see parts of the block, and where the accumulators are scaled already
-// (`factor` is 1). The queries share the positions that all of them see.
-template <class L, class V>
-struct PartValues {
-  template <int kCount>
-  static void Run(const Tile& tile, int first, const std::byte* block) {
-    const auto alone = [&](int i, Range range) {
-      if (range.begin < range.end)
-        ValuesFrom<L, V, 1, kValueRegisters<L, 1>>(tile, i, block, range, 0);
-    };
-    // Rows are ascending: the last one's window begins last, and the first one ends first.
-    const Range shared = {tile.hidden[first + kCount - 1], tile.visible[first]};
-    if (shared.begin >= shared.end) {
-      for (int i = first; i < first + kCount; ++i) alone(i, {tile.hidden[i], tile.visible[i]});
-      return;
-    }
-    for (int i = first; i < first + kCount; ++i) alone(i, {tile.hidden[i], shared.begin});
-    ValuesFrom<L, V, kCount, kValueRegisters<L, kCount>>(tile, first, block, shared, 0);
-    for (int i = first; i < first + kCount; ++i) alone(i, {shared.end, tile.visible[i]});
-  }
-};
 
 // The passes over a block, by the types of keys and values.
 template <class L>
@@ -537,7 +232,7 @@ inline void WriteResults(const Tile& tile) {
     const float factor = 1.0f / tile.sum[i];
     float* out = tile.out[i];
     if (in_keys > 0) {
-      for (int d = 0; d < in_keys; ++d) out[d] = tile.acc[d * kLanes + i] * factor;
+      for (int d = 0; d < in_keys; ++d) out[d] = tile.acc[d * Padded(tile.n) + i] * factor;
       continue;
     }
     const float* acc = tile.acc + i * head_dim;
@@ -548,7 +243,7 @@ inline void WriteResults(const Tile& tile) {
 template <class L>
 void RunTile(Tile& tile) {
   const int in_keys = tile.args->values_in_keys,
-            n_sums = in_keys > 0 ? kLanes * in_keys : tile.n * tile.args->head_dim;
+            n_sums = in_keys > 0 ? Padded(tile.n) * in_keys : tile.n * tile.args->head_dim;
   for (int i = 0; i < n_sums; ++i) tile.acc[i] = 0.0f;
   for (int i = 0; i < kQueries; ++i) {
     const bool sink = tile.args->sinks != nullptr && i < tile.n;
@@ -603,7 +298,7 @@ void Attention(const AttentionArgs& args) {
   PlaceTile<L>(tile);
   const int n_queries = args.n_rows * args.n_group,
             n_values = args.values_in_keys > 0 ? args.values_in_keys : args.head_dim;
-  const int most = args.values_in_keys > 0 ? kLanes : kQueries;
+  const int most = args.values_in_keys > 0 ? kKeyValueQueries<L> : kQueries;
   for (int begin = 0; begin < n_queries; begin += most) {
     tile.n = n_queries - begin < most ? n_queries - begin : most;
     for (int i = 0; i < tile.n; ++i) {

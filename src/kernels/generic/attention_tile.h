@@ -31,8 +31,8 @@ struct IntegerWeights {
   float units;   // of the products of weights and values in the largest scale
 };
 
-// Up to kQueries queries, or up to kLanes where keys hold the values, in order of rows. Each has an
-// accumulator [head_dim], 32 scores, and the state of the running softmax.
+// Up to kQueries queries, in order of rows. Each has an accumulator [head_dim], 32 scores, and the state of
+// the running softmax.
 struct Tile {
   const AttentionArgs* args;
   int n;
