@@ -25,7 +25,7 @@ const std::map<std::string, std::string>& TinyFiles() {
           "seed=81 n_layers=1 dim=32 ff=32 n_heads=2 n_kv_heads=1 vocab=320 context_length=96"),
       {{"mtp", {.layers = {0, 0, 1}}},
        {"eagle", {.eagle = true, .layers = {0, 0, 1}}},
-       {"dflash", {.eagle = true, .block = true, .layers = {0, 0, 1}}}},
+       {"dflash", {.block = true, .layers = {0, 0, 1}}}},
       0.2);
   return files;
 }
