@@ -60,10 +60,10 @@ Filters::Filters(const SamplingParameters& s, int vocabulary, const kernels::Ker
       top_p_(s.top_p),
       min_p_(s.min_p),
       typical_p_(s.typical_p),
-      eta_(s.eta),
-      only_eta_(s.eta > 0 && top_k_ == 0 && top_p_ >= 1 && min_p_ <= 0 && typical_p_ >= 1) {
-  const bool none = top_k_ == 0 && top_p_ >= 1 && min_p_ <= 0 && typical_p_ >= 1 && eta_ <= 0;
-  if (s.greedy() || none) return;
+      eta_(s.eta) {
+  const bool before_eta = top_k_ > 0 || top_p_ < 1 || min_p_ > 0 || typical_p_ < 1;
+  only_eta_ = eta_ > 0 && !before_eta;
+  if (s.greedy() || !(before_eta || only_eta_)) return;
   const auto n = static_cast<std::size_t>(vocabulary);
   keys_ = std::make_unique_for_overwrite<Key[]>(n);
   ids_ = std::make_unique_for_overwrite<std::int32_t[]>(n);
@@ -141,7 +141,8 @@ void Filters::TakeTopK(const float* x) noexcept {
   for (int i = 0; i < n_; ++i) keys_[i] = MakeKey(values_[i], IdOf(keys_[i]));
 }
 
-// Every token that the filters to come could keep, from weights p of the whole vocabulary.
+// Every token that the filters to come could keep, from weights p of the whole vocabulary. What a filter
+// behind another one would leave out must stay here, because the one before may need its mass.
 void Filters::TakeHead(const float* p, double sum) noexcept {
   mass_ = sum;
   double lowest = 0;

@@ -48,7 +48,7 @@ class Filters {
   const kernels::Kernels* kernels_;
   int vocabulary_, top_k_;
   float inv_temperature_, top_p_, min_p_, typical_p_, eta_;
-  bool only_eta_;
+  bool only_eta_ = false;
 
   // The set: keys_[0, n_), with total weight mass_. Buffers hold [vocabulary], or nothing if no
   // filter is on. They start unwritten, so they only take the memory that is used.
