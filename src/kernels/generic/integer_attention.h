@@ -364,7 +364,7 @@ FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::by
   }
   const float *factors = tile.factor + first, *units = tile.weights.unit + g * kQueries + first;
   float* acc = tile.acc + first * head_dim + d;
-  asm("" : "+r"(factors), "+r"(units));
+  asm("" : "+r"(factors), "+r"(units));  // as for the scores: one address for all rows
 #pragma GCC unroll 8
   for (int i = 0; i < kCount; ++i, acc += head_dim) {
     const typename L::F c = L::All(factors[i]), unit = L::All(units[i]);
