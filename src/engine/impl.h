@@ -127,7 +127,8 @@ class Engine::Impl {
   draft_length::Controller& controller() const { return *estimates_->controller; }
   const draft_length::RoundCosts& costs() const { return estimates_->costs; }
   const engine::Accounting& accounting() const { return *accounting_; }
-  // Any thread. Why the engine cannot go on: a rank is lost, or a model file is not what Open found.
+  // Any thread. Why the engine cannot go on, a rank that is lost or a model file that is not what Open found;
+  // no error where it can.
   [[nodiscard]] Status WhyNot() const;
   EngineLoad load() const noexcept;
   CopyProgress copy() const;

@@ -14,21 +14,12 @@ namespace {
 constexpr const char* kWhyLost = "ranks: rank 1 on there is gone";
 
 // One rank, which loses another one when a test says so.
-class LosingRanks final : public comm::Ranks {
+class LosingRanks final : public comm::Alone {
  public:
-  LosingRanks() : Ranks(0, {"here"}) {}
   // A sign of life is missing; no call has failed yet.
   void Notice() { SetLost(kWhyLost); }
   // A call of a pass has failed.
   void Fail() { Notice(), why_ = kWhyLost; }
-
-  bool Gather(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
-  bool GatherToLead(std::byte*, std::span<const std::int32_t>) noexcept override { return true; }
-  bool Broadcast(std::span<std::byte>) noexcept override { return true; }
-  bool Await(std::span<std::byte>) noexcept override { return true; }
-  bool Meet() noexcept override { return true; }
-  void Abort(const std::string&) noexcept override {}
-  void ExpectEnd() noexcept override {}
 };
 
 class RankLoss : public testing::Test {

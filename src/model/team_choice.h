@@ -6,10 +6,10 @@
 // its core makes the others wait for milliseconds at a barrier, far longer than a small pass takes.
 // So both ways are measured and the faster one is used. The other is tried again so rarely that
 // this costs a few percent at most. One slow pass of the team says little, because a thread that slept is
-// late: the next pass is the team's, too. Where the team is slow for passes of one size and quick for those of
-// others, the team is tried for that size again soon, and then after twice as many passes each time. A large pass on one thread costs much, so
-// it is tried only where the team takes far longer than it did, or than small passes let expect. The
-// choice never changes a result.
+// late: the next pass is the team's, too. Where the team is slow for passes of one size and quick for those
+// of others, the team is tried for that size again soon, and then after twice as many passes each time. A
+// large pass on one thread costs much, so it is tried only where the team takes far longer than it did, or
+// than small passes let expect. The choice never changes a result.
 //
 // Beside one busy program a team of two is quick in nineteen passes of twenty, and loses a core for
 // milliseconds in the other, which is longer than the nineteen. So time that is lost in single long passes is
