@@ -69,6 +69,8 @@ std::vector<Constant> Constants() {
           {"kNearReads", &kNearReads},
           {"kNearLeast", &kNearLeast},
           {"kMostNear", &kMostNear},
+          {"kLooksFading", Fading{&kLooksFading}},
+          {"kPseudoLooks", &kPseudoLooks},
           {"kTryShare", &kTryShare},
           {"kFirstTry", &kFirstTry},
           {"kFewReadings", &kFewReadings},

@@ -285,6 +285,15 @@ bool CostModel::NearlyPays(const Pass& pass, const State& state,
          lost_us_ + loss_us <= part * kNearShare * (total_us_ + kFirstNear / plain);
 }
 
+// The tokens that the loss of a round is booked with. Whether drafts nearly pay is a question to the present
+// estimate, which stays above what hopeless drafts bring; what they lost is counted by all that were made.
+double CostModel::BookedTokens(const State& state, const Offer& offer) const noexcept {
+  const Looks& looks = looks_[Slot(offer.drafter, offer.evidence)];
+  const double often = (looks.all_accepted + 1) / (looks.all + kPseudoLooks),
+               drafts = std::accumulate(state.s, state.s + state.least, 0.0);
+  return 1 + std::min(1.0, often / state.s[0]) * drafts;
+}
+
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   State& state = At(plan.seq);
   const Offer& offer = plan.offers[static_cast<std::size_t>(plan.chosen)];
@@ -292,7 +301,7 @@ void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   const bool is_new = IsNew(pass, state, offer);
   if (is_new || NearlyPays(pass, state, offer)) {
     state.looking = true;
-    state.hoped_tokens = is_new ? 0 : std::accumulate(state.s, state.s + state.least, 1.0);
+    state.hoped_tokens = is_new ? 0 : BookedTokens(state, offer);
     state.hoped_us = ShortestRoundUs(pass, state, offer);
     plan.k = state.least;
     return;
@@ -490,8 +499,11 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
   // rejected.
   state.survival[slot].Observe(round.drafted + round.withheld, round.accepted);
   shared_[slot].Observe(round.drafted + round.withheld, round.accepted);
-  if (Looks& looks = looks_[slot]; looks.n < kFirstLooks)
-    ++looks.n, looks.accepted += round.accepted > 0;
+  Looks& looks = looks_[slot];
+  const int accepted = round.accepted > 0;
+  if (looks.n < kFirstLooks) ++looks.n, looks.accepted += accepted;
+  looks.all = kLooksFading * looks.all + 1;
+  looks.all_accepted = kLooksFading * looks.all_accepted + accepted;
   if (round.other >= 0) {
     const std::size_t other = Slot(round.other, round.evidence);
     state.survival[other].Observe(round.other_drafted, round.other_accepted);
@@ -503,7 +515,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
     return;
   }
   if (state.looking) {
-    // By its time, and by the tokens that were expected: those that came are chance, and so is a pause.
+    // By its time, and by the tokens of many such rounds: those of one are chance, and so is a pause.
     const double plain_us = costs_.PassUs(1, round.context) + costs_.RestUs();
     if (state.hoped_tokens > 0)
       lost_us_ = std::max(0.0, lost_us_ + std::min(round.us, kMostNear * state.hoped_us) -

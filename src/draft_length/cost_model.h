@@ -70,8 +70,11 @@ class CostModel final : public Controller {
     std::vector<Survival> survival;  // [drafters, evidence]
     double s[kMaxDraft];             // of the present offer
   };
-  struct Looks {  // rounds with verdicts, while a drafter is new
+  // A drafter's rounds with verdicts, and those of them whose first draft was accepted: while it is new, what
+  // other requests taught included; and all of them here, where old ones fade.
+  struct Looks {
     int n = 0, accepted = 0;
+    double all = 0, all_accepted = 0;
   };
   enum class PassKind { kPlain, kDrafts, kOther };
   struct Pass {
@@ -102,6 +105,7 @@ class CostModel final : public Controller {
                 const Offer& offer) const noexcept;
   bool IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool NearlyPays(const Pass& pass, const State& state, const Offer& offer) const noexcept;
+  double BookedTokens(const State& state, const Offer& offer) const noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;
