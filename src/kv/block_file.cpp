@@ -30,22 +30,16 @@ constexpr std::int64_t kHeadBytes = 4096;
 constexpr std::int32_t kMostSlots = 1 << 16;  // of each kind: their heads are in memory
 constexpr int kMostPieces = 512;              // of one call of the system
 
-// Reads or writes all pieces from `offset` on. `call`: preadv or pwritev.
+// Reads or writes all parts from `offset` on. `call`: preadv or pwritev.
 template <typename Call>
-bool Transfer(int fd, std::int64_t offset, std::span<const std::byte> head, BlockFile::Parts parts,
-              Call&& call) noexcept {
+bool Transfer(int fd, std::int64_t offset, BlockFile::Parts parts, Call&& call) noexcept {
   std::array<iovec, kMostPieces> pieces;
   std::size_t part = 0, done = 0;  // bytes of `part` that are through
-  bool with_head = !head.empty();
-  const auto view = [&](std::size_t i) {
-    return with_head && i == 0 ? head : std::span<const std::byte>(parts[i - (with_head ? 1 : 0)]);
-  };
-  const std::size_t n_parts = parts.size() + (with_head ? 1 : 0);
-  while (part < n_parts) {
+  while (part < parts.size()) {
     int n = 0;
-    for (std::size_t i = part; i < n_parts && n < kMostPieces; ++i, ++n) {
-      const auto rest = view(i).subspan(i == part ? done : 0);
-      pieces[static_cast<std::size_t>(n)] = {const_cast<std::byte*>(rest.data()), rest.size()};
+    for (std::size_t i = part; i < parts.size() && n < kMostPieces; ++i, ++n) {
+      const auto rest = parts[i].subspan(i == part ? done : 0);
+      pieces[static_cast<std::size_t>(n)] = {rest.data(), rest.size()};
     }
     const ssize_t moved = call(fd, pieces.data(), n, offset);
     if (moved < 0 && errno == EINTR) continue;
@@ -53,7 +47,7 @@ bool Transfer(int fd, std::int64_t offset, std::span<const std::byte> head, Bloc
     if (moved <= 0) return false;
     offset += moved;
     done += static_cast<std::size_t>(moved);
-    while (part < n_parts && done >= view(part).size()) done -= view(part++).size();
+    while (part < parts.size() && done >= parts[part].size()) done -= parts[part++].size();
   }
   return true;
 }
@@ -73,7 +67,7 @@ std::span<const std::byte> BytesOf(const T& value) noexcept {
 
 struct BlockFile::Head {
   static constexpr std::array<char, 8> kMagic = {'f', 't', 'b', 'l', 'o', 'c', 'k', 's'};
-  static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint32_t kVersion = 3;
   static constexpr std::uint32_t kOrder = 0x01020304;  // of the bytes of a number
 
   std::array<char, 8> magic = kMagic;
@@ -239,7 +233,9 @@ void BlockFile::Place(const Shape& shape, const Slots& n_slots) {
   Area& states = areas_[kState];
   blocks.bytes = shape.block_bytes, states.bytes = shape.state_bytes;
   blocks.n_slots = n_slots[kBlock], states.n_slots = n_slots[kState];
-  blocks.begin = kHeadBytes;
+  blocks.heads = kHeadBytes;
+  states.heads = blocks.HeadAt(blocks.n_slots);
+  blocks.begin = states.HeadAt(states.n_slots);
   states.begin = blocks.At(blocks.n_slots);
 }
 
@@ -309,24 +305,33 @@ bool BlockFile::Sound(Kind kind, const Record& record) const noexcept {
          text.last > begin && text.last <= begin + text.n_tokens;
 }
 
-// The heads of all records; those that are not sound leave their slots free.
+// The heads of all records, as far as the file has them; the others are zero.
+void BlockFile::ReadHeads(Kind kind) noexcept {
+  Area& area = areas_[kind];
+  auto rest = std::as_writable_bytes(std::span(area.records));
+  for (std::int64_t offset = area.heads; !rest.empty();) {
+    const ssize_t n = pread(fd_, rest.data(), rest.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    offset += n;
+    rest = rest.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+// Those that are not sound leave their slots free.
 Status BlockFile::ReadRecords(Kind kind) {
   Area& area = areas_[kind];
+  ReadHeads(kind);
   std::vector<std::int32_t> found;
-  for (std::int32_t place = 0; place < area.n_slots; ++place) {
-    Record& record = area.records[Index(place)];
-    const auto size = static_cast<ssize_t>(sizeof(record));
-    const bool whole = area.At(place) + area.slot_bytes() <= size_;
-    if (whole && pread(fd_, &record, sizeof(record), area.At(place)) == size &&
-        Sound(kind, record) && Find(kind, record.key) == kNone) {
+  for (std::int32_t place = area.n_slots; place-- > 0;) {
+    const Record& record = area.records[Index(place)];
+    const bool whole = area.At(place + 1) <= size_;
+    if (whole && Sound(kind, record) && Find(kind, record.key) == kNone) {
       area.Add(place);
       found.push_back(place);
       last_stamp_ = std::max(last_stamp_, record.stamp);
-    } else if (area.At(place) >= size_) {
-      for (std::int32_t rest = area.n_slots; rest-- > place;) area.free.push_back(rest);
-      break;
     } else {
-      n_refused_ += !whole || (record.stamp != 0 && record.hash != 0) ? 1 : 0;
+      n_refused_ += record.stamp != 0 && record.hash != 0 ? 1 : 0;
       area.free.push_back(place);
     }
   }
@@ -403,15 +408,9 @@ std::int64_t BlockFile::bytes() const noexcept {
   return bytes;
 }
 
-void BlockFile::Expect(Kind kind, std::int32_t place) const noexcept {
-  const Area& area = areas_[kind];
-  posix_fadvise(fd_, area.At(place), area.slot_bytes(), POSIX_FADV_WILLNEED);
-}
-
 bool BlockFile::Read(Kind kind, std::int32_t place, Parts parts) noexcept {
   Area& area = areas_[kind];
-  const bool read = Transfer(fd_, area.At(place) + static_cast<std::int64_t>(sizeof(Record)), {},
-                             parts, [](auto... a) { return preadv(a...); });
+  const bool read = Transfer(fd_, area.At(place), parts, [](auto... a) { return preadv(a...); });
   if (!read) StopWriting("cannot read");
   if (!read || HashOfParts(parts) != area.records[Index(place)].bytes_hash) {
     ++n_refused_;
@@ -435,7 +434,7 @@ void BlockFile::Erase(Kind kind, std::int32_t place) noexcept {
   constexpr std::uint64_t kNoHash = 0;
   area.records[Index(place)].hash = kNoHash;
   const NoWriteSignals no_signals;
-  if (pwrite(fd_, &kNoHash, sizeof(kNoHash), area.At(place)) != sizeof(kNoHash))
+  if (pwrite(fd_, &kNoHash, sizeof(kNoHash), area.HeadAt(place)) != sizeof(kNoHash))
     StopWriting("cannot write");
   area.Remove(place);
 }
@@ -454,8 +453,9 @@ bool BlockFile::Write(Kind kind, const Text& text, Parts parts) noexcept {
   record = {.bytes_hash = HashOfParts(parts), .stamp = ++last_stamp_, .key = key, .text = text};
   record.hash = Hash(BytesOf(record).subspan(sizeof(record.hash)));
   const NoWriteSignals no_signals;
-  if (!Transfer(fd_, area.At(place), BytesOf(record), parts,
-                [](auto... a) { return pwritev(a...); })) {
+  const auto size = static_cast<ssize_t>(sizeof(record));
+  if (!Transfer(fd_, area.At(place), parts, [](auto... a) { return pwritev(a...); }) ||
+      pwrite(fd_, &record, sizeof(record), area.HeadAt(place)) != size) {
     StopWriting("cannot write");
     area.free.push_back(place);
     return false;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv/block_file.h: a file of cache blocks and of copies of recurrent states, by their keys.
 //
-//   head (4096 bytes)   slots of blocks   slots of states
+//   head (4096 bytes)   heads of blocks   heads of states   blocks   states
 //
-// A slot is a record's head and its bytes, with a hash of each. So a record that was written in part, or
-// changed, is not found or not read, and nothing else suffers. The number of slots follows from the
-// most bytes of the file, which has no more than were written (holes take no space). When all slots are
-// used, the record goes that was written or read longest ago. The heads of all records are in memory.
+// A slot is a record's head, in one place, and its bytes, in another, with a hash of each. So a record that
+// was written in part, or changed, is not found or not read, and nothing else suffers. All heads are read at
+// once when the file is opened, and stay in memory; bytes lie one behind another, because a disk is fastest
+// where it reads on. The number of slots follows from the most bytes of the file, which has no more than
+// were written (holes take no space). When all slots are used, the record goes that was written or read
+// longest ago.
 //
 // Nothing in the file is believed: sizes are those of the caller's memory, a key must be the hash of its
 // tokens, and places must be within their text. The file belongs to one process at a time and to a user
@@ -100,8 +102,6 @@ class BlockFile {
   std::int32_t FindLike(Kind kind, const BlockKey& before, std::span<const Token> tokens,
                         Fits&& fits) const noexcept;
 
-  // The record will be read soon: the system may fetch it.
-  void Expect(Kind kind, std::int32_t place) const noexcept;
   // False: the bytes are not those that were written, or cannot be read, and the record is gone. If the
   // system refused, nothing is written any more.
   // REQUIRES: the parts have as many bytes as a record of the kind.
@@ -131,7 +131,8 @@ class BlockFile {
   };
   static_assert(std::has_unique_object_representations_v<Record>);  // it is hashed as it lies
   struct Area {
-    std::int64_t begin = 0, bytes = 0;
+    std::int64_t heads = 0, begin = 0;  // where in the file
+    std::int64_t bytes = 0;             // of a record
     std::int32_t n_slots = 0;
     std::vector<Record> records = {};
     std::vector<std::int32_t> by_key = {}, by_before = {};  // the first of each bucket
@@ -143,7 +144,10 @@ class BlockFile {
     IdleBlocks lately = IdleBlocks();
 
     std::int64_t slot_bytes() const { return static_cast<std::int64_t>(sizeof(Record)) + bytes; }
-    std::int64_t At(std::int32_t place) const { return begin + place * slot_bytes(); }
+    std::int64_t HeadAt(std::int32_t place) const {
+      return heads + place * static_cast<std::int64_t>(sizeof(Record));
+    }
+    std::int64_t At(std::int32_t place) const { return begin + place * bytes; }
     std::size_t BucketOf(const BlockKey& key) const noexcept;
     void Reserve();
     void Add(std::int32_t place) noexcept;
@@ -160,6 +164,7 @@ class BlockFile {
   [[nodiscard]] Status ReadHead(const Shape& shape);
   [[nodiscard]] Status CheckHead(const Head& head, const Shape& shape) const;
   [[nodiscard]] Status WriteHead(const Shape& shape);
+  void ReadHeads(Kind kind) noexcept;
   [[nodiscard]] Status ReadRecords(Kind kind);
   bool Sound(Kind kind, const Record& record) const noexcept;
   void StopWriting(const char* why) noexcept;

@@ -184,11 +184,10 @@ TEST_F(BlockFileTest, CountsWhatItRefuses) {
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(WriteTo(file, FileText(100 * i), 1 + i));
   }
   const std::string good = Bytes();
-  const auto slot = (good.size() - 4096) / 4;
   std::string bad = good;
-  bad[4096 + 100] ^= 1;                  // the head of the first record
-  bad[4096 + 2 * slot + slot - 1] ^= 1;  // bytes of the third
-  Put(bad.substr(0, bad.size() - 1));    // and the last one is torn
+  bad[4096 + 100] ^= 1;                        // the head of the first record
+  bad[bad.size() - 1 - kFileBlockBytes] ^= 1;  // bytes of the third
+  Put(bad.substr(0, bad.size() - 1));          // and the last one is torn
   BlockFile file = Open();
   EXPECT_EQ(file.n_records(BlockFile::kBlock), 2);
   EXPECT_EQ(file.n_refused(), 2);

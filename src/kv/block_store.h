@@ -61,9 +61,6 @@ class BlockStore {
     return counts;
   }
 
-  void Expect(BlockFile::Kind kind, std::int32_t record) const noexcept {
-    file_.Expect(kind, record);
-  }
   bool Read(BlockFile::Kind kind, std::int32_t record, std::int32_t place) noexcept {
     if (!file_.Read(kind, record, PartsOf(kind, place))) return false;
     ++(kind == BlockFile::kBlock ? counts_.blocks_read : counts_.states_read);

@@ -249,6 +249,7 @@ class BlockTables {
   std::int32_t KnownLike(std::int64_t before, const BlockFile::Text& text) const noexcept;
   void RestoreKnownState(std::size_t n_own) noexcept;
   void LoadStored(const Stored& stored, SaltId salt) noexcept;
+  void LoadFound(int n, SaltId salt) noexcept;
   std::int32_t Load(std::int32_t record, std::int64_t before) noexcept;
   void LoadState(std::int32_t record, std::int32_t block) noexcept;
   std::int32_t FindNext(std::int64_t before, std::span<const Token> text, int at) const noexcept;
@@ -271,6 +272,11 @@ class BlockTables {
   BlockStore* source_ = nullptr;  // what comes back comes from there: store_, but for Bring
   std::vector<std::optional<BlockKey>> keys_;  // by block, of known ones; empty without a store
   mutable std::vector<BlockKey> found_;        // of the full blocks that the last FindStored found
+  struct Taken {
+    std::int32_t n = 0;  // in found_
+    std::int32_t block = kNone, record = kNone;
+  };
+  std::vector<Taken> taken_;  // those that LoadFound reads
   // The blocks of the text that the last Find followed, with those that the sequence has already.
   // Capacity is reserved.
   mutable std::vector<std::int32_t> chain_;

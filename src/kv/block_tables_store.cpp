@@ -12,6 +12,7 @@ void BlockTables::Use(BlockStore& store) {
   store_ = source_ = &store;
   keys_.resize(static_cast<std::size_t>(n_blocks_));
   found_.reserve(static_cast<std::size_t>(BlocksFor(shape_.max_positions)));
+  taken_.reserve(found_.capacity());
   if (!states_.none())
     states_.checkpoints().OnLost([this](std::int32_t place) { KeepState(place); });
 }
@@ -204,7 +205,45 @@ void BlockTables::RestoreBehind(std::size_t n_own, std::span<const Token> text,
   for (std::size_t i = chain_.size(); i-- > n_own;) Release(chain_[i]);
 }
 
-// Each read may let the file lose a record that was found before, so all are looked for again.
+// Loads the first n of found_ behind chain_, as far as they can be read. Their memory is taken first, which may
+// write other records to the file, and then they are read in the order in which they lie there.
+void BlockTables::LoadFound(int n, SaltId salt) noexcept {
+  const BlockFile& file = source_->file();
+  std::int32_t next = 0;
+  for (; next < n; ++next) {
+    const std::int32_t record =
+        file.Find(BlockFile::kBlock, found_[static_cast<std::size_t>(next)]);
+    const std::int32_t known =
+        record == kNone ? kNone
+                        : KnownLike(LastOf(chain_, salt), file.TextOf(BlockFile::kBlock, record));
+    if (known == kNone) break;
+    Hold(known);
+    chain_.push_back(known);
+  }
+  taken_.clear();
+  for (; next < n && n_available_blocks() > 0; ++next) taken_.push_back({next, Take()});
+  for (Taken& taken : taken_)
+    taken.record = file.Find(BlockFile::kBlock, found_[static_cast<std::size_t>(taken.n)]);
+  std::ranges::sort(taken_, {}, &Taken::record);
+  for (Taken& taken : taken_)
+    if (taken.record != kNone && !source_->Read(BlockFile::kBlock, taken.record, taken.block))
+      taken.record = kNone;
+  std::ranges::sort(taken_, {}, &Taken::n);
+  bool whole = true;
+  for (const Taken& taken : taken_) {
+    whole = whole && taken.record != kNone;
+    if (!whole) {
+      Release(taken.block);
+      continue;
+    }
+    index_.Add(taken.block, LastOf(chain_, salt),
+               PrefixIndex::Tokens(file.TextOf(BlockFile::kBlock, taken.record).tokens));
+    keys_[static_cast<std::size_t>(taken.block)] = found_[static_cast<std::size_t>(taken.n)];
+    chain_.push_back(taken.block);
+  }
+}
+
+// Each block that is loaded may let the file lose a record that was found before, so all are looked for again.
 void BlockTables::LoadStored(const Stored& stored, SaltId salt) noexcept {
   const BlockFile& file = source_->file();
   const auto key = [&file](BlockFile::Kind kind, std::int32_t record) {
@@ -213,16 +252,9 @@ void BlockTables::LoadStored(const Stored& stored, SaltId salt) noexcept {
   const BlockKey more_key = key(BlockFile::kBlock, stored.more);
   const bool has_state = stored.state != kNone;
   const BlockKey state_key = key(BlockFile::kState, stored.state);
-  const auto keys =
-      std::span<const BlockKey>(found_).first(static_cast<std::size_t>(stored.n_blocks));
-  for (const BlockKey& next : keys)
-    source_->Expect(BlockFile::kBlock, file.Find(BlockFile::kBlock, next));
-  for (const BlockKey& next : keys) {
-    const std::int32_t record = file.Find(BlockFile::kBlock, next);
-    const std::int32_t block = record == kNone ? kNone : Load(record, LastOf(chain_, salt));
-    if (block == kNone) return;
-    chain_.push_back(block);
-  }
+  const std::size_t wanted = chain_.size() + static_cast<std::size_t>(stored.n_blocks);
+  LoadFound(stored.n_blocks, salt);
+  if (chain_.size() < wanted) return;
   const auto load_state = [&](std::int32_t block) {
     const std::int32_t record = file.Find(BlockFile::kState, state_key);
     if (has_state && record != kNone) LoadState(record, block);
