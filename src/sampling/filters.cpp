@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <limits>
+
+#include "base/ids.h"
 
 namespace foretoken::sampling {
 namespace {
@@ -52,7 +55,63 @@ double EntropyOf(const std::uint64_t* begin, const std::uint64_t* end, double ma
 
 }  // namespace
 
-Filters::Filters(const SamplingParameters& s, int vocabulary, const kernels::Kernels& kernels)
+class Filters::Chain {
+ public:
+  Chain(const SamplingParameters& s, int vocabulary, const kernels::Kernels& kernels);
+  void Apply(const float* x, float* p) noexcept;
+  bool any() const noexcept { return keys_ != nullptr; }
+  float inverse_temperature() const noexcept { return inv_temperature_; }
+
+ private:
+  // A token and its weight as one number; in descending order the best comes first.
+  using Key = std::uint64_t;
+
+  void TakeTopK(const float* x) noexcept;
+  float TopKThreshold(const float* x) noexcept;
+  void TakeHead(const float* p, double sum) noexcept;
+  int Collect(const float* x, float threshold) noexcept;
+  void CutTopP() noexcept;
+  void CutTypical() noexcept;
+  void CutMinP() noexcept;
+  void CutEta() noexcept;
+  void TakeEta(const float* p, double sum) noexcept;
+  double EtaThreshold(double entropy) const noexcept;
+
+  const kernels::Kernels* kernels_;
+  int vocabulary_, top_k_;
+  float inv_temperature_, top_p_, min_p_, typical_p_, eta_;
+  bool only_eta_ = false;
+
+  // The set: keys_[0, n_), with total weight mass_. Buffers hold [vocabulary], or nothing if no
+  // filter is on. They start unwritten, so they only take the memory that is used.
+  std::unique_ptr<Key[]> keys_;
+  int n_ = 0;
+  double mass_ = 0;
+  std::unique_ptr<std::int32_t[]> ids_;  // the result of collect_at_least
+  std::unique_ptr<float[]> values_;      // maxima of blocks; logits and weights of the k best
+  std::unique_ptr<Key[]> distances_;     // typical-p only
+};
+
+Filters::Filters(const SamplingParameters& parameters, int vocabulary,
+                 const kernels::Kernels& kernels)
+    : chain_(std::make_unique<Chain>(parameters, vocabulary, kernels)) {}
+Filters::Filters(Filters&&) noexcept = default;
+Filters& Filters::operator=(Filters&&) noexcept = default;
+Filters::~Filters() = default;
+
+void Filters::Apply(const float* x, float* p) noexcept {
+  chain_->Apply(x, p);
+}
+
+bool Filters::any() const noexcept {
+  return chain_->any();
+}
+
+float Filters::inverse_temperature() const noexcept {
+  return chain_->inverse_temperature();
+}
+
+Filters::Chain::Chain(const SamplingParameters& s, int vocabulary, const kernels::Kernels& kernels)
     : kernels_(&kernels),
       vocabulary_(vocabulary),
       top_k_(s.top_k > 0 && s.top_k < vocabulary ? s.top_k : 0),
@@ -71,7 +130,7 @@ Filters::Filters(const SamplingParameters& s, int vocabulary, const kernels::Ker
   if (typical_p_ < 1) distances_ = std::make_unique_for_overwrite<Key[]>(n);
 }
 
-void Filters::Apply(const float* x, float* p) noexcept {
+void Filters::Chain::Apply(const float* x, float* p) noexcept {
   if (top_k_ > 0) {
     TakeTopK(x);
   } else {
@@ -94,7 +153,7 @@ void Filters::Apply(const float* x, float* p) noexcept {
     p[IdOf(keys_[i])] = static_cast<float>(static_cast<double>(ValueOf(keys_[i])) / mass_);
 }
 
-int Filters::Collect(const float* x, float threshold) noexcept {
+int Filters::Chain::Collect(const float* x, float threshold) noexcept {
   const int found = kernels_->collect_at_least(x, vocabulary_, threshold, ids_.get(), vocabulary_);
   for (int i = 0; i < found; ++i) keys_[i] = MakeKey(x[ids_[i]], ids_[i]);
   return found;
@@ -102,7 +161,7 @@ int Filters::Collect(const float* x, float threshold) noexcept {
 
 // A logit that at least k tokens reach, and not many more; if fewer than k are finite, one that all
 // finite ones reach.
-float Filters::TopKThreshold(const float* x) noexcept {
+float Filters::Chain::TopKThreshold(const float* x) noexcept {
   constexpr float kLowest = std::numeric_limits<float>::lowest();
   const int n_blocks = (vocabulary_ + kMaximaBlock - 1) / kMaximaBlock;
   if (top_k_ <=
@@ -129,7 +188,7 @@ float Filters::TopKThreshold(const float* x) noexcept {
 }
 
 // Exactly the k best logits (fewer where fewer are above -inf), as weights relative to the largest.
-void Filters::TakeTopK(const float* x) noexcept {
+void Filters::Chain::TakeTopK(const float* x) noexcept {
   n_ = Collect(x, TopKThreshold(x));
   if (n_ > top_k_) {
     std::nth_element(keys_.get(), keys_.get() + top_k_, keys_.get() + n_, std::greater<>());
@@ -143,7 +202,7 @@ void Filters::TakeTopK(const float* x) noexcept {
 
 // Every token that the filters to come could keep, from weights p of the whole vocabulary. What a filter
 // behind another one would leave out must stay here, because the one before may need its mass.
-void Filters::TakeHead(const float* p, double sum) noexcept {
+void Filters::Chain::TakeHead(const float* p, double sum) noexcept {
   mass_ = sum;
   double lowest = 0;
   if (top_p_ < 1) {
@@ -169,7 +228,7 @@ void Filters::TakeHead(const float* p, double sum) noexcept {
 
 // Keeps a token while the mass of better ones is at most top_p. Halves the span that contains the
 // cut: keys before `low` are kept, those from `high` on are not.
-void Filters::CutTopP() noexcept {
+void Filters::Chain::CutTopP() noexcept {
   const double limit = static_cast<double>(top_p_) * mass_;
   Key *const begin = keys_.get(), *low = begin, *high = begin + n_;
   double better = 0;  // the mass before low
@@ -192,7 +251,7 @@ void Filters::CutTopP() noexcept {
 
 // Meister et al. 2022: the tokens whose surprise -ln p is nearest to the entropy, as few as hold
 // typical_p of the mass.
-void Filters::CutTypical() noexcept {
+void Filters::Chain::CutTypical() noexcept {
   std::sort(keys_.get(), keys_.get() + n_, std::greater<>());
   const double mass = MassOf(keys_.get(), keys_.get() + n_);
   const double entropy = EntropyOf(keys_.get(), keys_.get() + n_, mass);
@@ -213,7 +272,7 @@ void Filters::CutTypical() noexcept {
   n_ = n, mass_ = kept;
 }
 
-void Filters::CutMinP() noexcept {
+void Filters::Chain::CutMinP() noexcept {
   const Key best = *std::max_element(keys_.get(), keys_.get() + n_);
   const float least = ValueOf(best) * min_p_;
   Key* const end = std::partition(keys_.get(), keys_.get() + n_,
@@ -223,20 +282,20 @@ void Filters::CutMinP() noexcept {
 }
 
 // Hewitt et al. 2022: the least probability that stays.
-double Filters::EtaThreshold(double entropy) const noexcept {
+double Filters::Chain::EtaThreshold(double entropy) const noexcept {
   const double eta = static_cast<double>(eta_);
   return std::min(eta, std::sqrt(eta) * std::exp(-entropy));
 }
 
 // Eta as the only filter: the entropy of the whole vocabulary takes a pass of its own.
-void Filters::TakeEta(const float* p, double sum) noexcept {
+void Filters::Chain::TakeEta(const float* p, double sum) noexcept {
   const double entropy = kernels_->entropy(p, vocabulary_) / sum + std::log(sum);
   const double least = std::min(EtaThreshold(entropy) * sum, 1.0);  // the best has weight 1
   n_ = Collect(p, std::max(static_cast<float>(least), std::numeric_limits<float>::min()));
   mass_ = MassOf(keys_.get(), keys_.get() + n_);
 }
 
-void Filters::CutEta() noexcept {
+void Filters::Chain::CutEta() noexcept {
   const double mass = MassOf(keys_.get(), keys_.get() + n_);
   const double threshold = EtaThreshold(EntropyOf(keys_.get(), keys_.get() + n_, mass)) * mass;
   const Key best = *std::max_element(keys_.get(), keys_.get() + n_);
