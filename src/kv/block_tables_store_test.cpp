@@ -2,6 +2,7 @@
 // Tables with a store: random texts in a memory that is too small for them, and in new tables that have
 // nothing but the file. What comes back is what was computed.
 #include <algorithm>
+#include <fstream>
 #include <random>
 
 #include "base/files/folder_testing.h"
@@ -60,6 +61,7 @@ struct StoredCache {
   BlockStore::Memory memory() {
     return {.of_block =
                 [this](std::int32_t block, BlockStore::PartList& parts) {
+                  moved.push_back(block);
                   parts.assign({std::as_writable_bytes(
                       std::span(rows).subspan(static_cast<std::size_t>(block) * 32, 32))});
                 },
@@ -68,6 +70,7 @@ struct StoredCache {
 
   BlockTables tables;
   std::vector<std::uint64_t> rows;
+  std::vector<std::int32_t> moved;  // blocks that were written or read, in this order
   BlockStore store;
 };
 
@@ -105,6 +108,52 @@ TEST_F(StoredTables, WhatIsKeptAtTheEndComesBackInNewTables) {
   EXPECT_EQ(cache.ReadAndEnd(0, parted), 32);
   EXPECT_EQ(cache.ReadAndEnd(1, TextFrom(1, 90)), 70);
   EXPECT_EQ(cache.store.counts().blocks_read, 3);
+}
+
+// The last block of a text is kept first, so its blocks lie in the file from the last to the first.
+TEST_F(StoredTables, BlocksAreReadInTheOrderOfTheFile) {
+  const StoredText text = TextFrom(1, 193);
+  {
+    StoredCache cache(path, 8);
+    cache.ReadAndEnd(0, text);
+    cache.tables.KeepAll();
+  }
+  StoredCache cache(path, 8);
+  EXPECT_EQ(cache.Read(0, text), 192);
+  const auto blocks = cache.tables.Blocks(0).first(6);
+  EXPECT_EQ(cache.moved, std::vector<std::int32_t>(blocks.rbegin(), blocks.rend()));
+  cache.tables.End(0, text);
+}
+
+TEST_F(StoredTables, ADamagedBlockEndsWhatComesBack) {
+  const StoredText text = TextFrom(1, 200);
+  constexpr int kBlockBytes = 32 * sizeof(std::uint64_t);
+  for (int damaged = 0; damaged < 6; ++damaged) {
+    unlink(path.c_str());
+    {
+      StoredCache cache(path, 8);
+      cache.ReadAndEnd(0, text);
+      cache.tables.KeepAll();
+    }
+    {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(-(damaged * kBlockBytes + 1), std::ios::end);  // the first block lies at the end
+      file.put('x');
+    }
+    {
+      StoredCache cache(path, 8);
+      EXPECT_EQ(cache.ReadAndEnd(0, text), 32 * damaged);  // and all rows are right
+      EXPECT_EQ(cache.store.counts().refused, 1);
+      EXPECT_EQ(cache.tables.n_available_blocks(), 8);
+      EXPECT_EQ(cache.ReadAndEnd(1, text), 199);
+    }
+    // Nor does what lies behind it come back in its place.
+    StoredCache cache(path, 8);
+    cache.tables.Restore(0, text);
+    StoredText without = text;
+    without.erase(without.begin() + 32 * damaged, without.begin() + 32 * (damaged + 1));
+    EXPECT_EQ(cache.ReadAndEnd(0, without), 32 * damaged);
+  }
 }
 
 TEST_F(StoredTables, TextsOfTwoSaltsNeverMeet) {
