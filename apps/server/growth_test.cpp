@@ -109,7 +109,7 @@ template <typename Parse>
 void ExpectLinearBodies(std::vector<Case> cases, const Parse& parse) {
   cases.insert(cases.end(), AnyBody().begin(), AnyBody().end());
   const ModelLimits limits = {
-      .name = "model", .any_name = true, .vocabulary_size = 4096, .max_choices = 128};
+      .name = "model", .vocabulary_size = 4096, .max_choices = 128, .rules = {.any_model = true}};
   for (const Case& c : cases)
     ExpectLinear(c.name, c.sizes, [&](std::size_t size) {
       return [&parse, &limits, body = c.make(size)] { (void)parse(body, limits); };

@@ -145,7 +145,6 @@ ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) 
   const std::vector<std::string> names = NamesOf(options, engine);
   return {.name = names.front(),
           .aliases = {names.begin() + 1, names.end()},
-          .any_name = options.any_model,
           .vocabulary_size = engine.target.vocabulary_size,
           .method = engine.method,
           .max_choices = requests.capacity(),
@@ -153,7 +152,8 @@ ModelLimits LimitsOf(const ServerOptions& options, const AsyncEngine& requests) 
           .embedding_size = engine.target.embedding_size,
           .pooling = engine.pooling,
           .scores_pairs = engine.scores_pairs,
-          .pair_template = engine.pair_template};
+          .pair_template = engine.pair_template,
+          .rules = options.request_rules};
 }
 
 // Whether there is a template for chats. Error: there is one, and it fails with the variables that

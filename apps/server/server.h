@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "foretoken/engine.h"
+#include "server/api/request_rules.h"
 #include "server/input_end.h"
 #include "server/net/http.h"
 
@@ -42,7 +43,7 @@ struct ServerOptions {
   // The model's names in requests; replies use the first one. The file's name, with .gguf and
   // without, works too; if no name is given, the one without is the first.
   std::vector<std::string> model_names;
-  bool any_model = false;   // requests may name any model
+  RequestRules request_rules;
   ChatOptions chat_format;  // how messages are written; requests add tools and variables
   bool log_requests = true;
   bool log_prompts = false;

@@ -174,7 +174,7 @@ settings::FlagGroup AddressFlags(ServeSettings& settings) {
           {{"--any-model"},
            "",
            "requests may name any model, and the one that is served answers",
-           StoreTrue(server.any_model)},
+           StoreTrue(server.request_rules.any_model)},
       }};
   for (settings::Flag& flag : settings::TemplateFlags(server.chat_format))
     group.flags.push_back(std::move(flag));

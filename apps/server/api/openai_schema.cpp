@@ -406,7 +406,7 @@ void ReadModel(JsonFields& fields, const ModelLimits& limits) {
 }
 
 bool ModelLimits::Serves(std::string_view model) const {
-  return any_name || model == name ||
+  return rules.any_model || model == name ||
          std::find(aliases.begin(), aliases.end(), model) != aliases.end();
 }
 

@@ -15,6 +15,7 @@
 #include "foretoken/chat.h"
 #include "foretoken/request.h"
 #include "server/api/api_error.h"
+#include "server/api/request_rules.h"
 #include "server/api/tool_fields.h"
 
 namespace foretoken::server {
@@ -25,7 +26,6 @@ class JsonFields;
 struct ModelLimits {
   std::string name;                  // the served model's, in replies
   std::vector<std::string> aliases;  // other names that requests may give as "model"
-  bool any_name = false;             // requests may give any name
   int vocabulary_size = 0;
   std::string method;                // the server's method, for requests with a prediction
   int max_choices = 0;               // prompts times n, for one request
@@ -34,6 +34,7 @@ struct ModelLimits {
   Pooling pooling = Pooling::kLast;  // of embeddings, for requests that name none
   bool scores_pairs = false;         // the model has a head that does
   std::string pair_template = {};    // with {query} and {document}
+  RequestRules rules = {};
 
   bool Serves(std::string_view model) const;
 };
