@@ -69,6 +69,7 @@ std::vector<Constant> Constants() {
           {"kNearReads", &kNearReads},
           {"kNearLeast", &kNearLeast},
           {"kMostNear", &kMostNear},
+          {"kHopeless", &kHopeless},
           {"kLooksFading", Fading{&kLooksFading}},
           {"kPseudoLooks", &kPseudoLooks},
           {"kTryShare", &kTryShare},

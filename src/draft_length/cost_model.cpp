@@ -285,13 +285,18 @@ bool CostModel::NearlyPays(const Pass& pass, const State& state,
          lost_us_ + loss_us <= part * kNearShare * (total_us_ + kFirstNear / plain);
 }
 
-// The tokens that the loss of a round is booked with. Whether drafts nearly pay is a question to the present
-// estimate, which stays above what hopeless drafts bring; what they lost is counted by all that were made.
-double CostModel::BookedTokens(const State& state, const Offer& offer) const noexcept {
+// The tokens that the loss of a round is booked with: those that are hoped for, unless all first drafts together
+// show that such rounds are hopeless. Hopes never fall as low as what those bring.
+double CostModel::BookedTokens(const Pass& pass, const State& state,
+                               const Offer& offer) const noexcept {
   const Looks& looks = looks_[Slot(offer.drafter, offer.evidence)];
   const double often = (looks.all_accepted + 1) / (looks.all + kPseudoLooks),
-               drafts = std::accumulate(state.s, state.s + state.least, 0.0);
-  return 1 + std::min(1.0, often / state.s[0]) * drafts;
+               hoped = std::accumulate(state.s, state.s + state.least, 0.0),
+               known = std::min(1.0, often / state.s[0]) * hoped,
+               round_us = ShortestRoundUs(pass, state, offer) -
+                          costs_.CatchUpUs(offer.drafter, offer.missing),
+               needed = round_us * Rate(pass, 1, 0, 0) - 1;
+  return 1 + (known < kHopeless * needed ? known : hoped);
 }
 
 void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
@@ -301,7 +306,7 @@ void CostModel::Probe(const Pass& pass, Plan& plan) noexcept {
   const bool is_new = IsNew(pass, state, offer);
   if (is_new || NearlyPays(pass, state, offer)) {
     state.looking = true;
-    state.hoped_tokens = is_new ? 0 : BookedTokens(state, offer);
+    state.hoped_tokens = is_new ? 0 : BookedTokens(pass, state, offer);
     state.hoped_us = ShortestRoundUs(pass, state, offer);
     plan.k = state.least;
     return;
@@ -515,7 +520,7 @@ void CostModel::Observe(SeqId seq, const RoundOutcome& round) noexcept {
     return;
   }
   if (state.looking) {
-    // By its time, and by the tokens of many such rounds: those of one are chance, and so is a pause.
+    // By its time and BookedTokens: the tokens that came are chance, and so is a pause.
     const double plain_us = costs_.PassUs(1, round.context) + costs_.RestUs();
     if (state.hoped_tokens > 0)
       lost_us_ = std::max(0.0, lost_us_ + std::min(round.us, kMostNear * state.hoped_us) -

@@ -105,7 +105,7 @@ class CostModel final : public Controller {
                 const Offer& offer) const noexcept;
   bool IsNew(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   bool NearlyPays(const Pass& pass, const State& state, const Offer& offer) const noexcept;
-  double BookedTokens(const State& state, const Offer& offer) const noexcept;
+  double BookedTokens(const Pass& pass, const State& state, const Offer& offer) const noexcept;
   void Probe(const Pass& pass, Plan& plan) noexcept;
   void Measure(const Pass& pass, std::span<Plan> plans) noexcept;
   void LookElsewhere(const Pass& pass, Plan& plan) noexcept;

@@ -4,9 +4,9 @@
 // bench/draft_length/sensitivity plays the cost model on 282 simulated machines and texts, 8,000
 // passes each, with every constant halved and doubled (of a fading, its distance from 1). Its
 // figures stand behind each constant: the change of the speed in percent, in the mean of all
-// scenarios and in the worst one. kNear, kNearReads, kNearLeast, kLooksFading, kPseudoLooks and
-// kTellsPauses were played on all; those of planning (kPlansInVain to kPlanningShare) and kMostNear on
-// 274, the others on the 170 to 250 that there were when they were taken.
+// scenarios and in the worst one. kNear, kNearReads, kNearLeast, kHopeless, kLooksFading, kPseudoLooks
+// and kTellsPauses were played on all; those of planning (kPlansInVain to kPlanningShare) and kMostNear
+// on 274, the others on the 170 to 250 that there were when they were taken.
 #pragma once
 
 // The benchmark compiles the room with `inline`, so that it can change the constants.
@@ -41,10 +41,11 @@ FORETOKEN_TUNED double kNearReads = 4;    // 1/2:  0.03,  -0.6   x2: -0.02,  -1.
 FORETOKEN_TUNED double kNearLeast = 0.3;  // 1/2:  0.00,   0.0   x2: -0.01,  -0.8
 // Such a round counts at most this many times its expected time; what goes beyond is a pause.
 FORETOKEN_TUNED double kMostNear = 1.5;  // 1/2:  0.34,  -3.2   x2:  0.00,  -0.2
-// What such drafts bring is known from all rounds: how old ones fade, and the rounds that are thought before
-// them, in one of which the first draft was accepted.
-FORETOKEN_TUNED double kLooksFading = 0.99;  // 1/2:  0.00,  -1.4   x2: -0.01,  -2.3
-FORETOKEN_TUNED double kPseudoLooks = 4;     // 1/2:  0.00,  -0.6   x2: -0.02,  -3.5
+// Drafts are hopeless if all first drafts together, old ones fading, brought less than this part of what such
+// rounds need; before there were any, one of so many is thought to have been accepted.
+FORETOKEN_TUNED double kHopeless = 0.7;      // 1/2: -0.03,  -0.8   x2:  0.00,  -0.9
+FORETOKEN_TUNED double kLooksFading = 0.99;  // 1/2:  0.00,  -0.5   x2: -0.01,  -0.7
+FORETOKEN_TUNED double kPseudoLooks = 4;     // 1/2: -0.01,  -0.4   x2: -0.01,  -2.3
 // Longer drafts than planned, whose costs may have been read in a bad moment: the share of the time
 // that they may waste, and the plain passes before the first round whose share that is; the rounds
 // after which they are considered; the passes for which a reading counts as late; the readings until
