@@ -3,6 +3,7 @@
 """`foretoken serve --cache-file`: what a later server reads again, whose texts come back, what damage and a full disk cost, and what of it
 the log and the metrics tell."""
 import resource
+import struct
 
 from server_case import PLAIN, TARGET, ServerCase, main, new_folder, recurrent_model
 from server_testing import cached_tokens
@@ -98,12 +99,13 @@ class CacheFile(ServerCase):
         wanted = self.ask(server, 1)[1]
         self.end(server)
         good = self.file.read_bytes()
-        # The last block of a text is written first, and before it the text with which the server measures at its start.
-        blocks = [4096 + i * ((len(good) - 4096) // 8) for i in range(8)][::-1]
+        # Heads stand before bytes. The last block of a text is written first, and before it the text with which the server measures at its start.
+        size, = struct.unpack_from("<q", good, 80)
+        head, block = (lambda i: 4096 + (7 - i) * 232), (lambda i: len(good) - (i + 1) * size)
         for bad, cached, refused in (
-                (good[:-1], 0, 1),                                                # torn in the first block of the text
-                (good[:blocks[2] + 300] + b"?" + good[blocks[2] + 301:], 64, 1),  # other bytes
-                (good[:blocks[4] + 60] + b"?" + good[blocks[4] + 61:], 128, 1)):  # another head of a record
+                (good[:-1], 0, 1),                                              # torn in the first block of the text
+                (good[:block(2) + 300] + b"?" + good[block(2) + 301:], 64, 1),  # other bytes
+                (good[:head(4) + 60] + b"?" + good[head(4) + 61:], 128, 1)):    # another head of a record
             self.file.write_bytes(bad)
             server = self.open()
             self.assertEqual(self.ask(server, 1), (cached, wanted))
