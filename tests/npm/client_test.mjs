@@ -110,7 +110,7 @@ test('a signal ends a stream, and the server\'s work on it', async () => {
     })();
     await assert.rejects(reading, /enough/);
   });
-  assert.equal((await server.health()).running, 0);
+  await until(async () => (await server.health()).running === 0, 'the end of the work on it');
 });
 
 test('leaving the loop ends a stream', async () => {
