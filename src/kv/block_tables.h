@@ -249,7 +249,9 @@ class BlockTables {
   std::int32_t KnownLike(std::int64_t before, const BlockFile::Text& text) const noexcept;
   void RestoreKnownState(std::size_t n_own) noexcept;
   void LoadStored(const Stored& stored, SaltId salt) noexcept;
+  void ReadTaken() noexcept;
   void LoadFound(int n, SaltId salt) noexcept;
+  void Enter(std::int32_t block, std::int64_t before, std::int32_t record) noexcept;
   std::int32_t Load(std::int32_t record, std::int64_t before) noexcept;
   void LoadState(std::int32_t record, std::int32_t block) noexcept;
   std::int32_t FindNext(std::int64_t before, std::span<const Token> text, int at) const noexcept;
@@ -276,7 +278,7 @@ class BlockTables {
     std::int32_t n = 0;  // in found_
     std::int32_t block = kNone, record = kNone;
   };
-  std::vector<Taken> taken_;  // those that LoadFound reads
+  std::vector<Taken> taken_;  // memory for what LoadFound reads
   // The blocks of the text that the last Find followed, with those that the sequence has already.
   // Capacity is reserved.
   mutable std::vector<std::int32_t> chain_;

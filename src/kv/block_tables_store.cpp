@@ -149,14 +149,20 @@ std::int32_t BlockTables::Load(std::int32_t record, std::int64_t before) noexcep
     Release(block);
     return kNone;
   }
+  Enter(block, before, record);
+  return block;
+}
+
+// The block, which has what the record has, comes into the index behind `before`.
+void BlockTables::Enter(std::int32_t block, std::int64_t before, std::int32_t record) noexcept {
+  const BlockFile::Text& text = source_->file().TextOf(BlockFile::kBlock, record);
   if (text.n_tokens == tensor::kKvBlock) {
     index_.Add(block, before, PrefixIndex::Tokens(text.tokens));
   } else if (const std::int32_t older = index_.AddTail(block, before, text.View());
              older != kNone) {
     Forget(older);
   }
-  keys_[static_cast<std::size_t>(block)] = key;
-  return block;
+  keys_[static_cast<std::size_t>(block)] = source_->file().KeyOf(BlockFile::kBlock, record);
 }
 
 void BlockTables::LoadState(std::int32_t record, std::int32_t block) noexcept {
@@ -205,8 +211,20 @@ void BlockTables::RestoreBehind(std::size_t n_own, std::span<const Token> text,
   for (std::size_t i = chain_.size(); i-- > n_own;) Release(chain_[i]);
 }
 
-// Loads the first n of found_ behind chain_, as far as they can be read. Their memory is taken first, which may
-// write other records to the file, and then they are read in the order in which they lie there.
+// Reads what is in taken_, in the order of the file. A record that cannot be read becomes kNone.
+void BlockTables::ReadTaken() noexcept {
+  for (Taken& taken : taken_)
+    taken.record =
+        source_->file().Find(BlockFile::kBlock, found_[static_cast<std::size_t>(taken.n)]);
+  std::ranges::sort(taken_, {}, &Taken::record);
+  for (Taken& taken : taken_)
+    if (taken.record != kNone && !source_->Read(BlockFile::kBlock, taken.record, taken.block))
+      taken.record = kNone;
+  std::ranges::sort(taken_, {}, &Taken::n);
+}
+
+// Loads the first n of found_ behind chain_, up to the first that cannot be read. All their memory is taken before
+// any is read, because taking it may write other records to the file.
 void BlockTables::LoadFound(int n, SaltId salt) noexcept {
   const BlockFile& file = source_->file();
   std::int32_t next = 0;
@@ -222,13 +240,7 @@ void BlockTables::LoadFound(int n, SaltId salt) noexcept {
   }
   taken_.clear();
   for (; next < n && n_available_blocks() > 0; ++next) taken_.push_back({next, Take()});
-  for (Taken& taken : taken_)
-    taken.record = file.Find(BlockFile::kBlock, found_[static_cast<std::size_t>(taken.n)]);
-  std::ranges::sort(taken_, {}, &Taken::record);
-  for (Taken& taken : taken_)
-    if (taken.record != kNone && !source_->Read(BlockFile::kBlock, taken.record, taken.block))
-      taken.record = kNone;
-  std::ranges::sort(taken_, {}, &Taken::n);
+  ReadTaken();
   bool whole = true;
   for (const Taken& taken : taken_) {
     whole = whole && taken.record != kNone;
@@ -236,9 +248,7 @@ void BlockTables::LoadFound(int n, SaltId salt) noexcept {
       Release(taken.block);
       continue;
     }
-    index_.Add(taken.block, LastOf(chain_, salt),
-               PrefixIndex::Tokens(file.TextOf(BlockFile::kBlock, taken.record).tokens));
-    keys_[static_cast<std::size_t>(taken.block)] = found_[static_cast<std::size_t>(taken.n)];
+    Enter(taken.block, LastOf(chain_, salt), taken.record);
     chain_.push_back(taken.block);
   }
 }

@@ -100,7 +100,7 @@ class CacheFile(ServerCase):
         self.end(server)
         good = self.file.read_bytes()
         # Heads stand before bytes. The last block of a text is written first, and before it the text with which the server measures at its start.
-        size, = struct.unpack_from("<q", good, 80)
+        size, = struct.unpack_from("<q", good, 80)  # of a block; the head of each of the 8 takes 232
         head, block = (lambda i: 4096 + (7 - i) * 232), (lambda i: len(good) - (i + 1) * size)
         for bad, cached, refused in (
                 (good[:-1], 0, 1),                                              # torn in the first block of the text
