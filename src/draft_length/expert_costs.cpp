@@ -7,9 +7,9 @@
 namespace foretoken::draft_length {
 namespace {
 
-// The share of a pass that moves the agreement. Texts change what they are about within some tens
-// of rounds.
-constexpr double kAgreementShare = 0.1;
+// The share of a pass that moves the agreement of as many rows, because texts change what they are about
+// within some tens of rounds; and the part of that which moves the agreement of all other numbers of rows.
+constexpr double kAgreementShare = 0.1, kOthersPart = 0.8;
 
 }  // namespace
 
@@ -29,7 +29,9 @@ double ExpertCosts::BeyondUs(int rows, std::int64_t distinct) const noexcept {
 
 double ExpertCosts::ExpectedBeyondUs(int rows) const noexcept {
   if (us_per_expert_ == 0) return 0;
-  return -us_per_expert_ * agreement_ * (Independent(rows) - Independent(1));
+  const double agreement =
+      std::clamp(agreement_[static_cast<std::size_t>(std::min(rows, kMostRows))], 0.0, 1.0);
+  return -us_per_expert_ * agreement * (Independent(rows) - Independent(1));
 }
 
 std::optional<double> ExpertCosts::Agreement(int rows, std::int64_t distinct) const noexcept {
@@ -39,17 +41,31 @@ std::optional<double> ExpertCosts::Agreement(int rows, std::int64_t distinct) co
   return std::clamp((most - static_cast<double>(distinct)) / (most - least), 0.0, 1.0);
 }
 
+// Between the numbers of rows that were measured it is interpolated.
 void ExpertCosts::Expect(std::span<const PassCost> passes) noexcept {
-  double sum = 0;
-  int n = 0;
+  std::array<std::optional<double>, kMostRows + 1> seen;
   for (const PassCost& pass : passes)
-    if (const auto agreement = Agreement(pass.rows, pass.distinct_experts)) sum += *agreement, ++n;
-  if (n > 0) agreement_ = sum / n;
+    if (const auto agreement = Agreement(pass.rows, pass.distinct_experts))
+      seen[static_cast<std::size_t>(std::min(pass.rows, kMostRows))] = agreement;
+  std::size_t left = 0;  // rows that were measured
+  for (std::size_t rows = 1; rows < seen.size(); ++rows) {
+    if (!seen[rows]) continue;
+    const double right = *seen[rows], from = left == 0 ? right : *seen[left];
+    for (std::size_t r = left + 1; r <= rows; ++r)
+      agreement_[r] =
+          std::lerp(from, right, static_cast<double>(r - left) / static_cast<double>(rows - left));
+    left = rows;
+  }
+  if (left > 0) std::fill(agreement_.begin() + left, agreement_.end(), *seen[left]);
 }
 
 void ExpertCosts::Record(int rows, std::int64_t distinct) noexcept {
-  if (const auto agreement = Agreement(rows, distinct))
-    agreement_ += kAgreementShare * (*agreement - agreement_);
+  const auto seen = Agreement(rows, distinct);
+  if (!seen) return;
+  double& own = agreement_[static_cast<std::size_t>(std::min(rows, kMostRows))];
+  const double moved = kAgreementShare * (*seen - own), others = kOthersPart * moved;
+  for (double& agreement : agreement_) agreement += others;
+  own += moved - others;
 }
 
 }  // namespace foretoken::draft_length

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+#include <vector>
+
 #include "draft_length/round_costs.h"
 
 namespace foretoken::draft_length {
@@ -43,6 +47,54 @@ TEST(ExpertCosts, ExpectAtFirstWhatTheStartsPassesRead) {
   EXPECT_NEAR(costs.ExpectedBeyondUs(2), -2 * 35, 1e-9);
   costs.Expect({});
   EXPECT_NEAR(costs.ExpectedBeyondUs(2), -2 * 35, 1e-9);
+}
+
+// Where some experts are popular, the third row brings fewer new ones than the second.
+constexpr std::array kPopular = {0.0, 0.0, 0.2, 0.4, 0.45, 0.5};
+
+std::int64_t Distinct(const ExpertCosts& costs, int rows, double agreement) {
+  const double most = costs.Independent(rows), least = costs.Independent(1);
+  return std::llround(most + (least - most) * agreement);
+}
+
+// In a long run of passes of two rows, three rows are still expected to cost what they did.
+TEST(ExpertCosts, KnowHowMuchRowsAgreeByTheirNumber) {
+  ExpertCosts costs(kShape, 1);
+  std::vector<PassCost> start;
+  for (const int rows : {1, 2, 3, 5})
+    start.push_back(
+        {.rows = rows,
+         .distinct_experts = Distinct(costs, rows, kPopular[static_cast<std::size_t>(rows)])});
+  costs.Expect(start);
+  const auto beyond = [&](int rows) {
+    return costs.BeyondUs(rows, Distinct(costs, rows, kPopular[static_cast<std::size_t>(rows)]));
+  };
+  for (int i = 0; i < 300; ++i) costs.Record(2, Distinct(costs, 2, kPopular[2]));
+  for (const int rows : {2, 3, 4, 5}) EXPECT_NEAR(costs.ExpectedBeyondUs(rows), beyond(rows), 1.5);
+  EXPECT_EQ(costs.ExpectedBeyondUs(1), 0);
+}
+
+// Nothing was measured: what passes of each number of rows tell is learned while they take turns.
+TEST(ExpertCosts, LearnHowMuchRowsAgreeByTheirNumber) {
+  ExpertCosts costs(kShape, 1);
+  for (int i = 0; i < 2000; ++i) {
+    const int rows = 2 + i % 2;
+    costs.Record(rows, Distinct(costs, rows, kPopular[static_cast<std::size_t>(rows)]));
+  }
+  for (const int rows : {2, 3})
+    EXPECT_NEAR(
+        costs.ExpectedBeyondUs(rows),
+        costs.BeyondUs(rows, Distinct(costs, rows, kPopular[static_cast<std::size_t>(rows)])), 4)
+        << rows;
+}
+
+// A text whose rows agree more is seen by passes of two rows, and believed of three as well.
+TEST(ExpertCosts, BelieveOfOtherRowsMostOfWhatAPassTells) {
+  ExpertCosts costs(kShape, 1);
+  for (int i = 0; i < 100; ++i) costs.Record(2, Distinct(costs, 2, 0.5));
+  const double all = -0.5 * (costs.Independent(3) - costs.Independent(1));
+  EXPECT_LT(costs.ExpectedBeyondUs(3), 0.7 * all);
+  EXPECT_GT(costs.ExpectedBeyondUs(3), 0.9 * all);
 }
 
 TEST(ExpertCosts, LetPassesBePredictedBeforeTheFirst) {
