@@ -194,6 +194,13 @@ class Document(ServerCase):
             for name, field in self.fields(schema):
                 self.assertTrue(field.get("description"), (path, name))
 
+    def test_names_of_limits_are_numbers(self):
+        self.assertEqual(re.findall("<[a-z_]+>", json.dumps(self.document)), [])
+        stop = self.bodies["/v1/chat/completions"]["properties"]["stop"]
+        self.assertIn("up to 16 of them", stop["description"])
+        self.assertEqual(self.server.error("/v1/chat/completions", {"messages": HELLO, "stop": ["x"] * 17})["message"],
+                         "stop: 17 texts are more than 16; give fewer")
+
     def test_bodies_are_taken_as_the_schemas_say(self):
         if jsonschema is None:
             self.skipTest("Python has no jsonschema")

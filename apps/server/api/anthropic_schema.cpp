@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "server/api/body_limits.h"
 #include "server/api/json_fields.h"
 
 namespace foretoken::server {
 namespace {
-
-constexpr std::size_t kMostMessages = 4096;
 
 // Fields that chats have too, of Anthropic's and of this server's.
 constexpr const char* kFieldsOfChats[] = {

@@ -1,15 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/body_schema.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/json/json_reader.h"
 #include "foretoken/catalogue.h"
+#include "server/api/body_limits.h"
 
 namespace foretoken::server {
 namespace {
 
 using NoteKind = Json::Kind;
+
+// A text of the table, with numbers in place of the names of limits.
+std::string Filled(std::string_view text) {
+  std::string filled(text);
+  for (const BodyLimit& limit : kBodyLimits) {
+    const std::string name = fmt::format("<{}>", limit.name), number = std::to_string(limit.most);
+    for (std::size_t at = 0; (at = filled.find(name, at)) != std::string::npos;)
+      filled.replace(at, name.size(), number);
+  }
+  return filled;
+}
 
 // Null counts as absent, except where something must be there.
 Json TypeOf(const char* type, bool required) {
@@ -120,7 +134,7 @@ class BodySchemaMaker {
     const FieldNote& known = formed ? note : Known(note);
     if (known.foreign) return ForeignOf(known);
     const std::string inner = note.prefix + note.name + ".";
-    Json schema = formed ? JsonOrNull(text->form) : KindOf(known);
+    Json schema = formed ? JsonOrNull(Filled(text->form)) : KindOf(known);
     if (!formed && known.kind == NoteKind::kObject) {
       // A chat's object has the members that it has there.
       const BodySchemaMaker maker(path_, &known == &note ? notes_ : chats_, chats_);
@@ -132,7 +146,7 @@ class BodySchemaMaker {
     if (formed && !note.required) schema = OrNull(std::move(schema));
     if (!known.otherwise.empty() && note.same_as.empty())
       schema["default"] = JsonOrNull(known.otherwise);
-    if (text != nullptr) schema["description"] = text->about;
+    if (text != nullptr) schema["description"] = Filled(text->about);
     if (!known.same_as.empty()) schema["description"] = "another name of `" + known.same_as + "`";
     return schema;
   }
@@ -171,7 +185,7 @@ Json BodySchema(std::string_view path, const FieldNotes& notes, const FieldNotes
 }
 
 Json SharedForms(int vocabulary_size) {
-  Json forms = JsonOrNull(TextOfForms());
+  Json forms = JsonOrNull(Filled(TextOfForms()));
   if (vocabulary_size > 0) forms["Token"]["maximum"] = vocabulary_size - 1;
   forms["VerifyStrategy"]["enum"] = StrategyNames();
   return forms;

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 
+#include "server/api/body_limits.h"
+
 namespace foretoken::server {
 namespace {
-
-constexpr int kMaxMessages = 4096;
 
 bool IsNothing(const Json& value) {
   return value.is_null() || (value.is_structured() && value.empty()) || value == "";
@@ -71,9 +71,9 @@ std::optional<std::string> TextOf(const Json& part) {
 std::vector<ChatMessage> ReadMessages(JsonFields& fields) {
   std::vector<ChatMessage> messages;
   const Json* const value = fields.Find("messages");
-  if (value == nullptr || !value->is_array() || value->empty() || value->size() > kMaxMessages) {
+  if (value == nullptr || !value->is_array() || value->empty() || value->size() > kMostMessages) {
     fields.Bad("messages",
-               fmt::format("it is not a list of 1 to {} messages; give one", kMaxMessages));
+               fmt::format("it is not a list of 1 to {} messages; give one", kMostMessages));
     return messages;
   }
   for (std::size_t i = 0; i < value->size() && !fields.failed(); ++i) {

@@ -11,11 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "server/api/body_limits.h"
 #include "server/api/openai_schema.h"
 
 namespace foretoken::server {
-
-constexpr std::size_t kMostInputs = 2048;  // of one request
 
 // The form of a request and of its reply.
 enum class EmbeddingForm {

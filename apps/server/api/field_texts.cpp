@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // server/api/field_texts.cpp: what each field of a body is, in a line, and the forms of those that may
 // be of several kinds. /openapi.json and the tables of docs/server.md are made of it; the readers
-// decide, and tests/server/openapi_test.py compares the two.
+// decide, and tests/server/openapi_test.py compares the two. A name in angle brackets is a limit of
+// body_limits.h.
 #include <algorithm>
 #include <iterator>
 #include <vector>
@@ -18,7 +19,7 @@ constexpr const char* kFormOfTexts = R"({"type":"array","items":{"type":"string"
 constexpr const char* kFormOfContent = R"({"$ref":"#/components/schemas/Content"})";
 constexpr const char* kFormOfSchema = R"({"$ref":"#/components/schemas/JsonSchema"})";
 constexpr const char* kFormOfTools =
-    R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"},"maxItems":1024})";
+    R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"},"maxItems":<tools>})";
 constexpr const char* kFormOfSeed =
     R"({"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615})";
 constexpr const char* kFormOfDrafter =
@@ -31,12 +32,12 @@ constexpr const char* kFormOfChoices =
     R"({"type":"array","minItems":1,"items":{"type":"string","minLength":1}})";
 constexpr const char* kFormOfNothing = R"({"enum":["",[]]})";
 constexpr const char* kFormOfDocuments =
-    R"({"type":"array","minItems":1,"maxItems":2047,"items":{"anyOf":[{"type":"string"},)"
+    R"({"type":"array","minItems":1,"maxItems":<documents>,"items":{"anyOf":[{"type":"string"},)"
     R"({"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}]}})";
 constexpr const char* kFormOfCount = R"({"type":"number"})";
 constexpr const char* kFormOfInputs =
     R"({"anyOf":[{"type":"string"},{"$ref":"#/components/schemas/SomeTokens"},)"
-    R"({"type":"array","minItems":1,"maxItems":2048,"items":{"anyOf":[{"type":"string"},)"
+    R"({"type":"array","minItems":1,"maxItems":<inputs>,"items":{"anyOf":[{"type":"string"},)"
     R"({"$ref":"#/components/schemas/SomeTokens"}]}}]})";
 
 constexpr std::string_view kEmbeddingPaths = "/v1/embeddings /embedding /api/embed";
@@ -53,7 +54,7 @@ constexpr FieldText kFieldTexts[] = {
     // Embeddings and rankings.
     {"/api/embed", "input", "a text, a list of token ids, or a list of such: what to embed",
      R"({"anyOf":[{"type":"string"},{"$ref":"#/components/schemas/Tokens"},)"
-     R"({"type":"array","maxItems":2048,"items":{"anyOf":[{"type":"string"},)"
+     R"({"type":"array","maxItems":<inputs>,"items":{"anyOf":[{"type":"string"},)"
      R"({"$ref":"#/components/schemas/SomeTokens"}]}}]})"},
     {kEmbeddingPaths, "input", "a text, a list of token ids, or a list of such: what to embed",
      kFormOfInputs},
@@ -101,7 +102,7 @@ constexpr FieldText kFieldTexts[] = {
     // Ollama's.
     {"/api/show", "verbose system template options", "changes nothing"},
     {"/api/", "messages", "the conversation; absent or empty: the model is only loaded",
-     R"({"type":"array","maxItems":4096,"items":{"$ref":"#/components/schemas/OllamaMessage"}})"},
+     R"({"type":"array","maxItems":<messages>,"items":{"$ref":"#/components/schemas/OllamaMessage"}})"},
     {"/api/", "prompt", "the text; absent or empty: the model is only loaded"},
     {"/api/", "system", "a system message before the prompt"},
     {"/api/", "raw", "whether the prompt is continued as it is, without the chat template"},
@@ -128,17 +129,17 @@ constexpr FieldText kFieldTexts[] = {
 
     // Anthropic's.
     {"/v1/messages", "messages", "the conversation",
-     R"({"type":"array","minItems":1,"maxItems":4096,"items":)"
+     R"({"type":"array","minItems":1,"maxItems":<messages>,"items":)"
      R"({"$ref":"#/components/schemas/AnthropicMessage"}})"},
     {"/v1/messages", "system", "a system message before all others",
      R"({"anyOf":[{"type":"string"},{"type":"array","items":)"
      R"({"$ref":"#/components/schemas/TextBlock"}}]})"},
     {"/v1/messages", "max_tokens", "the most tokens of the answer"},
     {"/v1/messages", "stop_sequences", "texts that end the answer",
-     R"({"type":"array","maxItems":16,"items":{"type":["string","null"],"maxLength":1024}})"},
+     R"({"type":"array","maxItems":<stops>,"items":{"type":["string","null"],"maxLength":<stop_bytes>}})"},
     {"/v1/messages", "tools",
      "functions that the model may call; those of Anthropic's own types are left out with a notice",
-     R"({"type":"array","maxItems":1024,"items":{"$ref":"#/components/schemas/AnthropicTool"}})"},
+     R"({"type":"array","maxItems":<tools>,"items":{"$ref":"#/components/schemas/AnthropicTool"}})"},
     {"/v1/messages", "tool_choice", "whether the answer is a call, and of which tool",
      R"({"type":"object","properties":{"type":{"enum":["auto","any","tool","none"],)"
      R"("description":"`any`: the answer is a call; `tool`: a call of one tool"},)"
@@ -222,9 +223,9 @@ constexpr FieldText kFieldTexts[] = {
     {kLlamaPaths, "return_tokens", "whether the reply has the tokens, too"},
     {kLlamaPaths, "response_fields",
      "the members that the reply has; a name with slashes is a member of a member",
-     R"({"type":"array","maxItems":64,"items":{"type":"string"}})"},
+     R"({"type":"array","maxItems":<response_fields>,"items":{"type":"string"}})"},
     {kLlamaPaths, "samplers", "the filters that count; those that the list lacks are off",
-     R"({"type":"array","maxItems":44,"items":{"enum":["penalties","dry","top_n_sigma","top_k",)"
+     R"({"type":"array","maxItems":<samplers>,"items":{"enum":["penalties","dry","top_n_sigma","top_k",)"
      R"("typ_p","typical_p","top_p","min_p","xtc","adaptive_p","temperature","infill"]}})"},
     {kLlamaPaths, "t_max_predict_ms t_max_prompt_ms n_indent",
      "changes nothing, and a notice says so", kFormOfCount},
@@ -238,8 +239,9 @@ constexpr FieldText kFieldTexts[] = {
 
     // Drafts of a client.
     {"/v1/verify", "prompt", "one text, or one list of token ids", kFormOfInputs},
-    {"/v1/verify", "drafts", "at most 64 token ids, or a text; an empty list asks for one token",
-     R"({"anyOf":[{"type":"string"},{"type":"array","maxItems":64,"items":)"
+    {"/v1/verify", "drafts",
+     "at most <drafts> token ids, or a text; an empty list asks for one token",
+     R"({"anyOf":[{"type":"string"},{"type":"array","maxItems":<drafts>,"items":)"
      R"({"$ref":"#/components/schemas/Token"}}]})"},
     {"/v1/verify", "generated", "the `tokens` of all calls before, one list behind the other",
      kFormOfTokens},
@@ -256,7 +258,7 @@ constexpr FieldText kFieldTexts[] = {
      R"({"const":false})"},
     {"", "add_special_tokens", "whether a text begins with the tokens that the model file says"},
     {"", "messages", "the conversation",
-     R"({"type":"array","minItems":1,"maxItems":4096,"items":)"
+     R"({"type":"array","minItems":1,"maxItems":<messages>,"items":)"
      R"({"$ref":"#/components/schemas/ChatMessage"}})"},
     {"", "add_generation_prompt", "whether the template's part that asks for an answer is written"},
     {"", "tools", "functions that the model may call", kFormOfTools},
@@ -270,17 +272,18 @@ constexpr FieldText kFieldTexts[] = {
     {"", "thinking_budget_tokens", "the most tokens of the first thought; -1: no limit"},
     {"", "chat_template_kwargs", "variables of the chat template, such as `enable_thinking`"},
     {"", "max_tokens",
-     "the most tokens of the answer; -1: as many as fit; absent: 16 in completions, in chats as "
+     "the most tokens of the answer; -1: as many as fit; absent: <completion_tokens> in "
+     "completions, in chats as "
      "many as fit"},
     {"", "min_tokens", "the fewest tokens of the answer"},
     {"", "ignore_eos", "whether the answer goes on behind an end token"},
     {"", "skip_special_tokens", "false: control tokens are shown, by their names"},
-    {"", "stop", "a text that ends the answer, or up to 16 of them; `\"\"` stops nothing",
-     R"({"anyOf":[{"type":"string","maxLength":1024},{"type":"array","maxItems":16,"items":)"
-     R"({"type":["string","null"],"maxLength":1024}}]})"},
+    {"", "stop", "a text that ends the answer, or up to <stops> of them; `\"\"` stops nothing",
+     R"({"anyOf":[{"type":"string","maxLength":<stop_bytes>},{"type":"array","maxItems":<stops>,)"
+     R"("items":{"type":["string","null"],"maxLength":<stop_bytes>}}]})"},
     {"", "stop_token_ids", "tokens that end the answer", kFormOfTokens},
     {"", "dry_sequence_breakers", "texts of one token each, across which no repetition reaches",
-     R"({"type":"array","maxItems":64,"items":{"type":"string","maxLength":64,"examples":["\n"]}})"},
+     R"({"type":"array","maxItems":<breakers>,"items":{"type":"string","maxLength":<breaker_bytes>,"examples":["\n"]}})"},
     {"", "logit_bias",
      "numbers that are added to tokens' logits, by ids, or as a list of pairs; false bans a token",
      R"({"anyOf":[{"type":"object","propertyNames":{"pattern":"^[0-9]+$"},)"
@@ -300,14 +303,14 @@ constexpr FieldText kFieldTexts[] = {
     {"", "n_probs", "how many likeliest tokens come with each token; 0: none"},
     {"/v1/completions /v1/verify /completion /infill", "logprobs",
      "how many likeliest tokens come with the log-probability of each token",
-     R"({"anyOf":[{"type":"integer","minimum":0,"maximum":20},{"const":false}]})"},
+     R"({"anyOf":[{"type":"integer","minimum":0,"maximum":<alternatives>},{"const":false}]})"},
     {"", "logprobs", "whether tokens come with their log-probabilities"},
     {"", "top_logprobs", "how many likeliest tokens come with each token"},
     {"", "echo", "whether the prompt comes before the answer"},
     {"", "cache_prompt",
      "false: the whole prompt is read, and nothing of the request is kept for others"},
     {"", "cache_salt", "a text: what is kept serves requests of the same client and salt only",
-     R"({"type":"string","maxLength":256})"},
+     R"({"type":"string","maxLength":<salt_bytes>})"},
 
     // The form of an answer.
     {"", "response_format", "the form of the answer: a text, JSON, or JSON that a schema describes",
@@ -358,7 +361,7 @@ constexpr std::string_view kSharedForms = R"({
 "Tokens": {"type":"array","items":{"$ref":"#/components/schemas/Token"}},
 "SomeTokens": {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/Token"}},
 "Bias": {"description":"a number that is added to a logit; false bans the token",
-  "anyOf":[{"type":"number","minimum":-100,"maximum":100},{"const":false},{"type":"null"}]},
+  "anyOf":[{"type":"number","minimum":-<bias>,"maximum":<bias>},{"const":false},{"type":"null"}]},
 "Method": {"type":"string","minLength":1,"examples":["none"],
   "description":"the name of a drafter; GET /v1/speculation lists them"},
 "VerifyStrategy": {"enum":[],"description":"a rule of docs/speculation.md"},
@@ -383,7 +386,7 @@ constexpr std::string_view kSharedForms = R"({
   "if":{"properties":{"role":{"const":"assistant"}}},
   "else":{"properties":{"content":{"$ref":"#/components/schemas/Content"}},"required":["content"]}},
 "Function": {"type":"object","properties":{
-   "name":{"type":"string","minLength":1,"maxLength":256,"description":"one that no other tool has"},
+   "name":{"type":"string","minLength":1,"maxLength":<tool_name_bytes>,"description":"one that no other tool has"},
    "description":{"description":"for the model"},
    "parameters":{"type":["object","null"],"examples":[{"type":"object"}],
      "description":"a JSON Schema of the arguments"}},
@@ -456,7 +459,7 @@ constexpr std::string_view kSharedForms = R"({
       "required":["type","id","name","input"]}]}}]}},"required":["role","content"]}]},
 "AnthropicTool": {"type":"object","anyOf":[
   {"properties":{"type":{"enum":[null,"custom"]},
-    "name":{"type":"string","minLength":1,"maxLength":256},
+    "name":{"type":"string","minLength":1,"maxLength":<tool_name_bytes>},
     "description":{"description":"for the model"},
     "input_schema":{"type":["object","null"],"examples":[{"type":"object"}],
       "description":"a JSON Schema of the arguments"}},"required":["name"]},

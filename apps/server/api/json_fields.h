@@ -21,10 +21,6 @@
 
 namespace foretoken::server {
 
-// The most tokens beside each token of an answer whose log-probabilities a request may ask for, as in
-// OpenAI's API.
-inline constexpr int kMostAlternatives = 20;
-
 // What a reader asks for under a name.
 struct FieldNote {
   std::string prefix;  // of its object: "" for the body, "stream_options."

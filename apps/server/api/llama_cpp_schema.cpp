@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
+#include "server/api/body_limits.h"
 #include "server/api/json_fields.h"
 #include "server/api/sampling_fields.h"
 
 namespace foretoken::server {
 namespace {
 
-constexpr std::size_t kMaxResponseFields = 64;
 constexpr std::string_view kLlamaCppLengths[] = {"n_predict", "max_tokens", "max_completion_tokens",
                                                  "max_new_tokens"};
 
@@ -185,7 +186,7 @@ class LlamaCppReader {
   void ReadResponseFields() {
     const Json* const list = Own("response_fields");
     if (list == nullptr) return;
-    bool good = list->is_array() && list->size() <= kMaxResponseFields;
+    bool good = list->is_array() && list->size() <= kMostResponseFields;
     if (good)
       for (const Json& name : *list) {
         good &= name.is_string();
@@ -193,7 +194,7 @@ class LlamaCppReader {
       }
     if (!good)
       fields_.Bad("response_fields", fmt::format("it is not a list of at most {} names; give one",
-                                                 kMaxResponseFields));
+                                                 kMostResponseFields));
   }
 
   // A list of pairs, or an object. Tokens by their numbers are for OpenAI's reader.
@@ -222,11 +223,11 @@ class LlamaCppReader {
       return ids_.push_back(Json::array({token, value}));
     }
     const double bias = value.is_number() ? value.number() : 1000;
-    if (value != false && !(bias >= -100 && bias <= 100))
-      return fields_.Bad("logit_bias",
-                         fmt::format("{} of {} is neither false nor in [-100, 100]; give such a "
-                                     "value",
-                                     JsonFields::Shown(value), JsonFields::Shown(token)));
+    if (value != false && !(std::abs(bias) <= kMostBias))
+      return fields_.Bad(
+          "logit_bias",
+          fmt::format("{} of {} is neither false nor in [{}, {}]; give such a value",
+                      JsonFields::Shown(value), JsonFields::Shown(token), -kMostBias, kMostBias));
     call_.biases.emplace_back(token.text(), value == false ? -std::numeric_limits<float>::infinity()
                                                            : static_cast<float>(bias));
   }
@@ -236,7 +237,7 @@ class LlamaCppReader {
     const Json* const list = Own("samplers");
     if (list == nullptr) return;
     std::vector<std::string_view> names;
-    bool good = list->is_array() && list->size() <= 4 * std::size(kSamplers);
+    bool good = list->is_array() && list->size() <= kMostSamplers;
     if (good)
       for (const Json& name : *list) {
         const auto row =

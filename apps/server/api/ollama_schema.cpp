@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "server/api/body_limits.h"
 #include "server/api/json_fields.h"
 #include "server/api/ollama_messages.h"
 

@@ -9,6 +9,7 @@
 #include "foretoken/drafts.h"
 #include "foretoken/speculative_config.h"
 #include "server/api/answer_format.h"
+#include "server/api/body_limits.h"
 #include "server/api/chat_messages.h"
 #include "server/api/foreign_fields.h"
 #include "server/api/json_fields.h"
@@ -17,8 +18,6 @@
 namespace foretoken::server {
 namespace {
 
-constexpr std::size_t kMaxStops = 16, kMaxStopBytes = 1024, kMaxSaltBytes = 256;
-constexpr int kCompletionTokens = 16;  // OpenAI's default for /v1/completions without max_tokens
 // The settings that requests may change, with their names for SetSpeculativeOption.
 constexpr std::string_view kMethodKey = "speculative_method",
                            kStrategyKey = "rejection_sampling_strategy";
@@ -139,14 +138,14 @@ class CallReader {
       const Json list = value->is_array() ? *value : Json::array({*value});
       for (const Json& stop : list) {
         if (stop.is_null() || stop == "") continue;  // it stops nothing
-        if (!stop.is_string() || stop.text().size() > kMaxStopBytes)
+        if (!stop.is_string() || stop.text().size() > kMostStopBytes)
           return fields_.Bad("stop", fmt::format("{} is not a text of at most {} bytes; give one",
-                                                 JsonFields::Shown(stop), kMaxStopBytes));
+                                                 JsonFields::Shown(stop), kMostStopBytes));
         request().stop.push_back(stop.text());
       }
-      if (request().stop.size() > kMaxStops)
+      if (request().stop.size() > kMostStops)
         return fields_.Bad("stop", fmt::format("{} texts are more than {}; give fewer",
-                                               request().stop.size(), kMaxStops));
+                                               request().stop.size(), kMostStops));
     }
     if (const Json* const value = fields_.Find("stop_token_ids")) {
       if (!value->is_array())
@@ -438,9 +437,9 @@ Parsed<GenerationCall> ParseVerifyCall(std::string_view body, const ModelLimits&
 }
 
 void ReadCacheSalt(JsonFields& fields, std::string& salt) {
-  if (fields.Text("cache_salt", salt) && salt.size() > kMaxSaltBytes)
+  if (fields.Text("cache_salt", salt) && salt.size() > kMostSaltBytes)
     fields.Bad("cache_salt", fmt::format("{} bytes are more than {}; give a shorter one",
-                                         salt.size(), kMaxSaltBytes));
+                                         salt.size(), kMostSaltBytes));
 }
 
 Parsed<TokenizeCall> ParseTokenizeCall(std::string_view body, const ModelLimits& limits) {

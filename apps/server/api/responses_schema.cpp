@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/body_limits.h"
 #include "server/api/object_text.h"
 #include "server/api/responses_input.h"
 

@@ -4,15 +4,16 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
 #include "foretoken/option_keys.h"
+#include "server/api/body_limits.h"
 
 namespace foretoken::server {
 namespace {
 
-constexpr std::size_t kMaxBreakers = 64, kMaxBreakerBytes = 64;
 constexpr int kRepeatWindow = 64;  // llama.cpp's, where repeat_penalty comes without one
 
 JsonFields::Names NamesOf(const SamplingKey& key) {
@@ -43,16 +44,16 @@ void ReadBreakers(JsonFields& fields, const DryPenalty& dry, DryBreakers& breake
   breakers = {.texts = {"\n", ":", "\"", "*"}};
   if (const Json* const list = fields.Find("dry_sequence_breakers")) {
     breakers = {.of_client = true};
-    bool good = list->is_array() && list->size() <= kMaxBreakers;
+    bool good = list->is_array() && list->size() <= kMostBreakers;
     if (good)
       for (const Json& text : *list) {
-        good &= text.is_string() && text.text().size() <= kMaxBreakerBytes;
+        good &= text.is_string() && text.text().size() <= kMostBreakerBytes;
         if (good && text != "") breakers.texts.push_back(text.text());
       }
     if (!good)
       fields.Bad("dry_sequence_breakers",
                  fmt::format("it is not a list of at most {} texts of at most {} bytes; give one",
-                             kMaxBreakers, kMaxBreakerBytes));
+                             kMostBreakers, kMostBreakerBytes));
   }
   if (dry.multiplier == 0) breakers = {};
 }
@@ -83,11 +84,10 @@ void ReadOneBias(const Json& key, const Json& value, int vocabulary_size, JsonFi
     return;
   }
   const double bias = value.is_number() ? value.number() : 1000;
-  if (!(bias >= -100 && bias <= 100))
-    return fields.Bad(
-        "logit_bias",
-        fmt::format("{} of token {} is not in [-100, 100]; give a number in that range",
-                    JsonFields::Shown(value), *id));
+  if (!(std::abs(bias) <= kMostBias))
+    return fields.Bad("logit_bias",
+                      fmt::format("{} of token {} is not in [{}, {}]; give a number in that range",
+                                  JsonFields::Shown(value), *id, -kMostBias, kMostBias));
   s.logit_bias[*id] = static_cast<float>(bias);
 }
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "server/api/body_limits.h"
+
 namespace foretoken::server {
 namespace {
-
-constexpr std::size_t kMostTools = 1024, kMostNameBytes = 256;
 
 class ToolReader {
  public:
@@ -56,9 +56,9 @@ class ToolReader {
       }
       const Json& function = tools[i].at("function", tools[i]);
       const Json& name = function.at("name");
-      if (!name.is_string() || name.text().empty() || name.text().size() > kMostNameBytes)
+      if (!name.is_string() || name.text().empty() || name.text().size() > kMostToolNameBytes)
         return fields_.Bad(
-            where, fmt::format("it has no name of at most {} bytes; give one", kMostNameBytes));
+            where, fmt::format("it has no name of at most {} bytes; give one", kMostToolNameBytes));
       if (!names.insert(name.text()).second)
         return fields_.Bad(where, "another tool has its name; give it one of its own");
       const Json& parameters = function.at("parameters");
