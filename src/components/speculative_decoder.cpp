@@ -10,6 +10,7 @@
 #include "engine/parts.h"
 #include "foretoken/drafts.h"
 #include "foretoken/result.h"
+#include "round/count_drafts.h"
 #include "round/stats_total.h"
 
 namespace foretoken {
@@ -156,22 +157,16 @@ class SpeculativeDecoder::Impl {
 
   void CountGiven(std::size_t n, const VerifiedDrafts& verified) {
     SpeculationStats round;
-    round.rounds = 1;
-    round.draft_rounds = n > 0;
-    round.drafted = static_cast<std::int64_t>(n);
-    round.accepted = verified.accepted;
     round.recovered = verified.origin == TokenOrigin::kRecovered;
     round.bonus = verified.origin == TokenOrigin::kBonus;
     round.plain = verified.origin == TokenOrigin::kPlain;
     round.emitted = verified.accepted + 1;
-    const auto accepted = static_cast<std::size_t>(verified.accepted);
-    round.drafted_per_position.assign(n, 1);
-    round.verified_per_position.assign(n, 0);
-    std::fill_n(round.verified_per_position.begin(), std::min(n, accepted + 1), 1);
-    round.accepted_per_position.assign(n, 0);
-    std::fill_n(round.accepted_per_position.begin(), accepted, 1);
-    round.k_histogram.assign(n + 1, 0);
-    round.k_histogram[n] = 1;
+    for (auto* const list :
+         {&round.drafted_per_position, &round.verified_per_position, &round.accepted_per_position})
+      list->resize(n);
+    round.k_histogram.resize(n + 1);
+    const int drafted = static_cast<int>(n);
+    round::CountDrafts(drafted, verified.accepted, std::min(drafted, verified.accepted + 1), round);
     total_.Add(round);
     given_.Add(round);
   }

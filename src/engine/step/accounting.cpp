@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "foretoken/drafts.h"
+#include "round/count_drafts.h"
 
 namespace foretoken::engine {
 namespace {
@@ -74,22 +75,11 @@ void Accounting::CountTokens(const PassRecord& record, std::size_t i) noexcept {
   stats.recovered += target_token_kept && verdict.kind == round::NextKind::kRecovered;
   stats.bonus += target_token_kept && verdict.kind == round::NextKind::kBonus;
   if (planned.prefill && drafted == 0) return;
-  ++stats.rounds;
-  stats.draft_rounds += drafted > 0;
-  stats.drafted += drafted;
-  stats.accepted += committed.n_accepted;
   stats.accepted_relaxed += committed.n_relaxed;
   stats.rolled_back += drafted - verdict.accepted;
-  ++stats.k_histogram[static_cast<std::size_t>(drafted)];
   // Counted as verified: the accepted drafts and the first rejected one, but none behind an end.
-  const int verified =
-      committed.n_accepted + (target_token_kept && verdict.kind == round::NextKind::kRecovered);
-  for (int d = 0; d < drafted; ++d) {
-    const auto at = static_cast<std::size_t>(d);
-    ++stats.drafted_per_position[at];
-    stats.verified_per_position[at] += d < verified;
-    stats.accepted_per_position[at] += d < committed.n_accepted;
-  }
+  const bool rejected = target_token_kept && verdict.kind == round::NextKind::kRecovered;
+  round::CountDrafts(drafted, committed.n_accepted, committed.n_accepted + rejected, stats);
 }
 
 void Accounting::CountRound(const DraftedSequence& drafted, double us) noexcept {
