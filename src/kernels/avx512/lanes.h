@@ -37,6 +37,12 @@ struct Lanes : generic::LaneDefaults {
 
   // ---- Memory -----------------------------------------------------------------------------------
   static F All(float x) { return _mm512_set1_ps(x); }
+  // p[0], p[1], p[0], ...
+  static F AllPairs(const float* p) {
+    double pair;
+    __builtin_memcpy(&pair, p, sizeof pair);
+    return _mm512_castpd_ps(_mm512_set1_pd(pair));
+  }
   static F Load(const float* p) { return _mm512_loadu_ps(p); }
   static void Store(F x, float* p) { _mm512_storeu_ps(p, x); }
   static F LoadFirst(const float* p, int n) { return _mm512_maskz_loadu_ps(First(n), p); }

@@ -226,13 +226,14 @@ int RunEdgeBlocks(Tile& tile) {
 }
 
 // out = acc / sum for each query.
-inline void WriteResults(const Tile& tile) {
+template <class L>
+void WriteResults(const Tile& tile) {
   const int in_keys = tile.args->values_in_keys, head_dim = tile.args->head_dim;
   for (int i = 0; i < tile.n; ++i) {
     const float factor = 1.0f / tile.sum[i];
     float* out = tile.out[i];
     if (in_keys > 0) {
-      for (int d = 0; d < in_keys; ++d) out[d] = tile.acc[d * Padded(tile.n) + i] * factor;
+      for (int d = 0; d < in_keys; ++d) out[d] = tile.acc[SumAt<L>(tile.n, d, i)] * factor;
       continue;
     }
     const float* acc = tile.acc + i * head_dim;
@@ -243,7 +244,7 @@ inline void WriteResults(const Tile& tile) {
 template <class L>
 void RunTile(Tile& tile) {
   const int in_keys = tile.args->values_in_keys,
-            n_sums = in_keys > 0 ? Padded(tile.n) * in_keys : tile.n * tile.args->head_dim;
+            n_sums = in_keys > 0 ? LanesOf(tile.n) * in_keys : tile.n * tile.args->head_dim;
   for (int i = 0; i < n_sums; ++i) tile.acc[i] = 0.0f;
   for (int i = 0; i < kQueries; ++i) {
     const bool sink = tile.args->sinks != nullptr && i < tile.n;
@@ -262,7 +263,7 @@ void RunTile(Tile& tile) {
     }
   }
   RunBlocks<L>(tile, begin);
-  WriteResults(tile);
+  WriteResults<L>(tile);
 }
 
 // Divides the scratch buffer.

@@ -4,7 +4,9 @@
 //
 // Keys lie with positions side by side, so a register cannot hold the dimensions of one position.
 // It holds queries instead: acc[d][i] in lane i, p[j][i] in lane i, the value of a dimension in all lanes,
-// j ascending. Where a register has 16 lanes, two of them share each value.
+// j ascending. Where a register has 16 lanes, two of them share each value. A tile of at most eight queries
+// (the heads that a thread has of one row) has registers of eight lanes, or, where those have 16, two
+// dimensions of a query side by side.
 #pragma once
 
 #include "kernels/generic/attention_tile.h"
@@ -19,18 +21,34 @@ namespace {
 template <class L>
 constexpr int kKeyValueQueries = kRegisters<L> == 1 ? kQueries : kLanes;
 
+// Of a narrow tile.
+constexpr int kFewLanes = kLanes / 2;
+constexpr bool IsNarrow(int n) {
+  return n <= kFewLanes;
+}
+constexpr int LanesOf(int n) {
+  return IsNarrow(n) ? kFewLanes : Padded(n);
+}
+
+// Where the sums of a tile of n queries have dimension d of query i.
+template <class L>
+constexpr int SumAt(int n, int d, int i) {
+  if (IsNarrow(n) && L::kWidth == kLanes) return d / 2 * kLanes + 2 * i + d % 2;
+  return d * LanesOf(n) + i;
+}
+
 // A block's values for the queries [first, n) of a tile; those before `first` see none of them.
 struct KeyValues {
   int first, n;
   const int* visible;   // [n]: query i sees positions [0, visible[i]) of the block; ascending
   const float* p;       // [n, kSlots]
   const float* factor;  // [n]: accumulators are multiplied by it first
-  float* acc;           // [n_values, Padded(n)]
+  float* acc;           // [n_values, LanesOf(n)], as SumAt says
   int head_dim, n_values;
 };
 
-// p with queries in so many lanes, and which lanes see a position.
-template <int kOfBlock>
+// p with queries in so many lanes, each in kEach of them, and which lanes see a position.
+template <int kOfBlock, int kEach = 1>
 struct LanesOfBlock {
   float p[kSlots * kOfBlock] = {};  // [kSlots, kOfBlock]
   int shared, end;                  // all queries see positions [0, shared), none sees `end`
@@ -39,11 +57,12 @@ struct LanesOfBlock {
   explicit LanesOfBlock(const KeyValues& of)
       : shared(of.first == 0 ? of.visible[0] : 0), end(of.visible[of.n - 1]) {
     for (int i = of.first; i < of.n; ++i)
-      for (int j = 0; j < of.visible[i]; ++j) p[j * kOfBlock + i] = of.p[i * kSlots + j];
-    int lanes = of.first;
+      for (int j = 0; j < of.visible[i]; ++j)
+        for (int e = 0; e < kEach; ++e) p[j * kOfBlock + kEach * i + e] = of.p[i * kSlots + j];
+    int queries = of.first;
     for (int j = shared; j < end; ++j) {
-      while (of.visible[lanes] <= j) ++lanes;
-      hidden[j] = lanes;
+      while (of.visible[queries] <= j) ++queries;
+      hidden[j] = kEach * queries;
     }
   }
 };
@@ -135,8 +154,69 @@ void AddKeyValuesIn(const KeyValues& of, const std::byte* block) {
   }
 }
 
+// x[2 j], x[2 j + 1] = dimensions d and d + 1 of the value at position j.
+template <class L, class K>
+FORETOKEN_INLINE void LoadTwoDimensions(const std::byte* block, int head_dim, int d, float* x) {
+  float first[kSlots], second[kSlots];
+  LoadDimension<L, K>(block, head_dim, d, first);
+  LoadDimension<L, K>(block, head_dim, d + 1, second);
+  for (int j = 0; j < kSlots; ++j) x[2 * j] = first[j], x[2 * j + 1] = second[j];
+}
+
+// Adds position j of twice kPairs dimensions.
+template <class L, int kPairs, bool kHidden>
+FORETOKEN_INLINE void AddPairs(const LanesOfBlock<kLanes, 2>& lanes, const float* x, int j,
+                               typename L::F (&sum)[kPairs]) {
+  const typename L::F p = L::Load(lanes.p + j * kLanes);
+#pragma GCC unroll 8
+  for (int d = 0; d < kPairs; ++d) {
+    const typename L::F added = L::Fma(L::AllPairs(x + (d * kSlots + j) * 2), p, sum[d]);
+    if constexpr (kHidden)
+      sum[d] = L::Select(L::First(lanes.hidden[j]), sum[d], added);
+    else
+      sum[d] = added;
+  }
+}
+
+// Twice kPairs dimensions, from `begin` on.
+template <class L, class K, int kPairs>
+void AddPairsAt(const KeyValues& of, const LanesOfBlock<kLanes, 2>& lanes, typename L::F factor,
+                const std::byte* block, int begin) {
+  float x[kPairs * kSlots * 2];
+  typename L::F sum[kPairs];
+  float* const acc = of.acc + begin * kFewLanes;
+#pragma GCC unroll 8
+  for (int d = 0; d < kPairs; ++d) {
+    LoadTwoDimensions<L, K>(block, of.head_dim, begin + 2 * d, x + d * kSlots * 2);
+    sum[d] = L::Load(acc + d * kLanes) * factor;
+  }
+  for (int j = 0; j < lanes.shared; ++j) AddPairs<L, kPairs, false>(lanes, x, j, sum);
+  for (int j = lanes.shared; j < lanes.end; ++j) AddPairs<L, kPairs, true>(lanes, x, j, sum);
+#pragma GCC unroll 8
+  for (int d = 0; d < kPairs; ++d) L::Store(sum[d], acc + d * kLanes);
+}
+
+// For a narrow tile, where a register has twice as many lanes. REQUIRES: n_values is a multiple of 8.
+template <class L, class K>
+void AddKeyValuePairs(const KeyValues& of, const std::byte* block) {
+  const LanesOfBlock<kLanes, 2> lanes(of);
+  float factors[kLanes] = {};
+  for (int i = 0; i < of.n; ++i) factors[2 * i] = factors[2 * i + 1] = of.factor[i];
+  const typename L::F factor = L::Load(factors);
+  int begin = 0;
+  for (; begin + 16 <= of.n_values; begin += 16)
+    AddPairsAt<L, K, 8>(of, lanes, factor, block, begin);
+  if (begin < of.n_values) AddPairsAt<L, K, 4>(of, lanes, factor, block, begin);
+}
+
 template <class L, class K>
 void AddKeyValues(const KeyValues& of, const std::byte* block) {
+  if (IsNarrow(of.n)) {
+    if constexpr (L::kWidth == kLanes)
+      return AddKeyValuePairs<L, K>(of, block);
+    else
+      return AddKeyValuesIn<L, K, kRegisters<L> / 2>(of, block);
+  }
   if constexpr (kLanes < kKeyValueQueries<L>)
     if (of.n > kLanes) return AddKeyValuesIn<L, K, 2 * kRegisters<L>>(of, block);
   AddKeyValuesIn<L, K, kRegisters<L>>(of, block);

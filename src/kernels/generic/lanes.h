@@ -21,6 +21,7 @@
 //   Fma(a, b, c)              a * b + c, rounded once
 //   MulAdd(x, y, to), MulSub  to + x * y and to - x * y with a scalar y, rounded once
 //   MulAddAt(x, p, to)        to + x * *p, where one instruction does that; attention.h uses it
+//   AllPairs(p)               p[0] and p[1] in turn, where a register has 16 lanes; key_values.h uses it
 //   AtMost(x, bound)          the smaller one; NaN stays NaN
 //   First(n), Less, NotLess, Greater, AtLeast, Equal, Both, Either, Any, Bits
 //                             masks: made by comparisons, combined, and as bits of an integer
