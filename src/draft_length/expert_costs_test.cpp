@@ -88,7 +88,7 @@ TEST(ExpertCosts, LearnHowMuchRowsAgreeByTheirNumber) {
         << rows;
 }
 
-// A text whose rows agree more is seen by passes of two rows, and believed of three as well.
+// Passes of two rows show that the rows of a text agree more. Most of that is expected of three rows as well.
 TEST(ExpertCosts, BelieveOfOtherRowsMostOfWhatAPassTells) {
   ExpertCosts costs(kShape, 1);
   for (int i = 0; i < 100; ++i) costs.Record(2, Distinct(costs, 2, 0.5));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "foretoken/drafts.h"
@@ -27,7 +28,7 @@ inline constexpr int kCompletionTokens = 16;
 
 struct BodyLimit {
   std::string_view name;
-  long long most;
+  std::int64_t most;
 };
 inline constexpr BodyLimit kBodyLimits[] = {
     {"messages", kMostMessages},

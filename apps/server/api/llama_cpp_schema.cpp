@@ -37,6 +37,7 @@ constexpr Sampler kSamplers[] = {
     {"adaptive_p", {"adaptive_target"}},
     {"temperature", {"temperature", "temp", "dynatemp_range"}},
     {"infill", {}}};  // chooses among white space and ends
+static_assert(kMostSamplers == 4 * std::size(kSamplers));
 
 // A field that would change the text a little, and that clients for editors always send.
 struct Limit {

@@ -21,19 +21,19 @@ namespace {
 template <class L>
 constexpr int kKeyValueQueries = kRegisters<L> == 1 ? kQueries : kLanes;
 
-// Of a narrow tile.
+// The lanes that a tile of few queries has for each dimension, and the most queries of such a tile.
 constexpr int kFewLanes = kLanes / 2;
-constexpr bool IsNarrow(int n) {
+constexpr bool IsFew(int n) {
   return n <= kFewLanes;
 }
 constexpr int LanesOf(int n) {
-  return IsNarrow(n) ? kFewLanes : Padded(n);
+  return IsFew(n) ? kFewLanes : Padded(n);
 }
 
 // Where the sums of a tile of n queries have dimension d of query i.
 template <class L>
 constexpr int SumAt(int n, int d, int i) {
-  if (IsNarrow(n) && L::kWidth == kLanes) return d / 2 * kLanes + 2 * i + d % 2;
+  if (IsFew(n) && L::kWidth == kLanes) return d / 2 * kLanes + 2 * i + d % 2;
   return d * LanesOf(n) + i;
 }
 
@@ -154,7 +154,7 @@ void AddKeyValuesIn(const KeyValues& of, const std::byte* block) {
   }
 }
 
-// x[2 j], x[2 j + 1] = dimensions d and d + 1 of the value at position j.
+// x[2 j] and x[2 j + 1] = dimensions d and d + 1 of the value at position j.
 template <class L, class K>
 FORETOKEN_INLINE void LoadTwoDimensions(const std::byte* block, int head_dim, int d, float* x) {
   float first[kSlots], second[kSlots];
@@ -196,7 +196,7 @@ void AddPairsAt(const KeyValues& of, const LanesOfBlock<kLanes, 2>& lanes, typen
   for (int d = 0; d < kPairs; ++d) L::Store(sum[d], acc + d * kLanes);
 }
 
-// For a narrow tile, where a register has twice as many lanes. REQUIRES: n_values is a multiple of 8.
+// For a tile of few queries where a register has twice as many lanes. REQUIRES: n_values is a multiple of 8.
 template <class L, class K>
 void AddKeyValuePairs(const KeyValues& of, const std::byte* block) {
   const LanesOfBlock<kLanes, 2> lanes(of);
@@ -211,7 +211,7 @@ void AddKeyValuePairs(const KeyValues& of, const std::byte* block) {
 
 template <class L, class K>
 void AddKeyValues(const KeyValues& of, const std::byte* block) {
-  if (IsNarrow(of.n)) {
+  if (IsFew(of.n)) {
     if constexpr (L::kWidth == kLanes)
       return AddKeyValuePairs<L, K>(of, block);
     else
