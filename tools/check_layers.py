@@ -87,7 +87,7 @@ PROGRAM_HEADERS = {"base/comma_list.h", "base/files/text_file.h", "base/json/jso
 OUTSIDE = {
     "bench/copies": {"base", "kernels", "formats", "kv", "model", "text", "loader"},
     "bench/draft_length": {"base", "draft_length"},
-    "bench/micro": {"base", "tensor", "kernels", "formats", "kv", "model", "sampling", "draft"},
+    "bench/micro": {"base", "tensor", "kernels", "formats", "kv", "model", "sampling", "draft", "text"},
     "tests/attack": {"base", "fixtures", "train"},
     "tests/cli": {"fixtures"},
     "tests/compare": {"base", "formats", "text"},

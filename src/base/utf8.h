@@ -25,4 +25,13 @@ struct Utf8Character {
 // U+10FFFF are invalid.
 Utf8Character ReadUtf8(std::string_view text) noexcept;
 
+constexpr bool IsAscii(char byte) noexcept {
+  return (byte & 0x80) == 0;
+}
+
+// The size in bytes of the character at `at`, which is inside the text.
+inline std::size_t SizeOfCharacter(std::string_view text, std::size_t at) noexcept {
+  return IsAscii(text[at]) ? 1 : ReadUtf8(text.substr(at)).size;
+}
+
 }  // namespace foretoken

@@ -73,13 +73,14 @@ class GgufTokenizer final : public Tokenizer {
     std::vector<Token> tokens;
     tokens.reserve(text.size() / 3 + 2);
     if (options.add_special && vocabulary_.add_bos) tokens.push_back(vocabulary_.bos);
+    EncodeScratch scratch(text.size());
     bool prefixed = !options.continues && vocabulary_.add_space_prefix;
     for (const Fragment& fragment : special_tokens_.Split(text, options.parse_special)) {
       if (fragment.token != kNoToken) {
         tokens.push_back(fragment.token);
       } else {
         const std::string_view part = text.substr(fragment.begin, fragment.size);
-        codec_->Encode(part, prefixed && TakesPrefix(part), tokens);
+        codec_->Encode(part, prefixed && TakesPrefix(part), scratch, tokens);
       }
       prefixed =
           fragment.token != kNoToken && vocabulary_.add_space_prefix && !vocabulary_.prefix_once;

@@ -55,6 +55,7 @@ void Decompose(char32_t code, std::vector<Ordered>& run) {
 // Appends the composed run to `out` and empties it. utf8proc sorts marks by insertion, which takes
 // quadratic time; they come sorted to it.
 void Compose(std::vector<Ordered>& run, std::string& out) {
+  if (run.empty()) return;
   for (auto begin = run.begin(); begin != run.end();) {
     const auto end = std::find_if(begin + 1, run.end(), [](Ordered o) { return o.order == 0; });
     std::stable_sort(begin + (begin->order == 0 ? 1 : 0), end,
@@ -184,6 +185,13 @@ std::string Composed(std::string_view text) {
   std::vector<Ordered> run;
   while (!text.empty()) {
     CountWork();
+    // A character of ASCII changes only with a mark behind it, which has more than one byte.
+    if (IsAscii(text[0]) && (text.size() == 1 || IsAscii(text[1]))) {
+      Compose(run, out);
+      out.push_back(text[0]);
+      text.remove_prefix(1);
+      continue;
+    }
     const Utf8Character character = ReadUtf8(text);
     if (character.state == Utf8State::kValid) {
       Decompose(character.code, run);

@@ -54,10 +54,10 @@ class ByteLevelCodec final : public Codec {
     }
   }
 
-  void Encode(std::string_view text, bool, std::vector<Token>& tokens) const override {
-    PairMerger merger;
+  void Encode(std::string_view text, bool, EncodeScratch& scratch,
+              std::vector<Token>& tokens) const override {
     for (; !text.empty(); text.remove_prefix(std::min(text.size(), kMaxByteText))) {
-      EncodeWords(text.substr(0, kMaxByteText), merger, tokens);
+      EncodeWords(text.substr(0, kMaxByteText), scratch, tokens);
     }
   }
 
@@ -93,25 +93,25 @@ class ByteLevelCodec final : public Codec {
     return TheAlphabet().characters[static_cast<unsigned char>(byte)];
   }
 
-  void EncodeWords(std::string_view text, PairMerger& merger, std::vector<Token>& tokens) const {
-    std::string spelled;
+  void EncodeWords(std::string_view text, EncodeScratch& scratch,
+                   std::vector<Token>& tokens) const {
     for (const std::uint32_t length : pretokenizer_.Split(text)) {
       const std::string_view word = text.substr(0, length);
       text.remove_prefix(length);
-      if (vocabulary_.pattern.ignore_merges) {
-        spelled.clear();
-        for (const char byte : word) spelled += CharacterOf(byte);
-        const std::int32_t piece = rules_.Find(spelled);
-        if (piece != StringTable::kAbsent && vocabulary_.Has(piece)) {
-          tokens.push_back(piece);
-          continue;
-        }
-      }
-      EncodeWord(word, merger, tokens);
+      scratch.words.Append(word, tokens, [&] { EncodeWord(word, scratch.merger, tokens); });
     }
   }
 
   void EncodeWord(std::string_view word, PairMerger& merger, std::vector<Token>& tokens) const {
+    if (vocabulary_.pattern.ignore_merges) {
+      std::string spelled;
+      for (const char byte : word) spelled += CharacterOf(byte);
+      const std::int32_t piece = rules_.Find(spelled);
+      if (piece != StringTable::kAbsent && vocabulary_.Has(piece)) {
+        tokens.push_back(piece);
+        return;
+      }
+    }
     merger.Clear();
     for (const char byte : word) merger.Add(1, byte_pieces_[static_cast<unsigned char>(byte)]);
     merger.Run(

@@ -27,8 +27,8 @@ class CharacterCodec final : public Codec {
         rules_(vocabulary, merges),
         byte_tokens_(vocabulary) {}
 
-  void Encode(std::string_view text, bool, std::vector<Token>& tokens) const override {
-    PairMerger merger;
+  void Encode(std::string_view text, bool, EncodeScratch& scratch,
+              std::vector<Token>& tokens) const override {
     // A U+2581 that the user typed is kept apart from spaces, if there are byte tokens to write it
     // with.
     const bool apart = marked_ && byte_tokens_.CanSpell(kSpaceMark);
@@ -37,7 +37,7 @@ class CharacterCodec final : public Codec {
       const std::size_t size = std::min({mark, text.size(), kMaxCharacterText});
       EncodeWords(marked_ ? ReplaceAll(text.substr(0, size), " ", kSpaceMark)
                           : std::string(text.substr(0, size)),
-                  merger, tokens);
+                  scratch, tokens);
       text.remove_prefix(size);
       if (size == mark) {
         byte_tokens_.Spell(kSpaceMark, tokens);
@@ -57,40 +57,47 @@ class CharacterCodec final : public Codec {
   }
 
  private:
-  void EncodeWords(std::string_view text, PairMerger& merger, std::vector<Token>& tokens) const {
+  void EncodeWords(std::string_view text, EncodeScratch& scratch,
+                   std::vector<Token>& tokens) const {
     for (const std::uint32_t length : pretokenizer_.Split(text)) {
       const std::string_view word = text.substr(0, length);
       text.remove_prefix(length);
-      if (vocabulary_.pattern.whole_newlines && word[0] == '\n') {
-        const std::int32_t piece = rules_.Find(word);
-        if (vocabulary_.Has(piece)) {
-          tokens.push_back(piece);
-          continue;
-        }
-      }
-      if (vocabulary_.pattern.mark_lines && word[0] != '\n' && !word.starts_with(kSpaceMark)) {
-        EncodeWord(std::string(kSpaceMark).append(word), merger, tokens);
-      } else {
-        EncodeWord(word, merger, tokens);
-      }
+      EncodeWord(word, scratch, tokens);
     }
   }
 
-  void EncodeWord(std::string_view word, PairMerger& merger, std::vector<Token>& tokens) const {
-    for (std::size_t begin = 0; begin < word.size();) {
-      merger.Clear();
-      std::size_t end = begin;
-      do {
-        const std::size_t size = ReadUtf8(word.substr(end)).size;
-        merger.Add(static_cast<std::uint32_t>(size), rules_.Find(word.substr(end, size)));
-        end += size;
-      } while (end < word.size() && rules_.byte_pairs().Has(word[end - 1], word[end]));
-      EncodePart(word.substr(begin, end - begin), merger, tokens);
-      begin = end;
+  void EncodeWord(std::string_view word, EncodeScratch& scratch, std::vector<Token>& tokens) const {
+    if (vocabulary_.pattern.whole_newlines && word[0] == '\n') {
+      const std::int32_t piece = rules_.Find(word);
+      if (vocabulary_.Has(piece)) {
+        tokens.push_back(piece);
+        return;
+      }
+    }
+    if (vocabulary_.pattern.mark_lines && word[0] != '\n' && !word.starts_with(kSpaceMark)) {
+      EncodeParts(std::string(kSpaceMark).append(word), scratch, tokens);
+    } else {
+      EncodeParts(word, scratch, tokens);
+    }
+  }
+
+  // Cuts the word where no merge joins its bytes.
+  void EncodeParts(std::string_view word, EncodeScratch& scratch,
+                   std::vector<Token>& tokens) const {
+    while (!word.empty()) {
+      const std::string_view part = word.substr(0, rules_.byte_pairs().JoinedSize(word));
+      scratch.words.Append(part, tokens, [&] { EncodePart(part, scratch.merger, tokens); });
+      word.remove_prefix(part.size());
     }
   }
 
   void EncodePart(std::string_view part, PairMerger& merger, std::vector<Token>& tokens) const {
+    merger.Clear();
+    for (std::size_t at = 0; at < part.size();) {
+      const std::size_t size = SizeOfCharacter(part, at);
+      merger.Add(static_cast<std::uint32_t>(size), rules_.Find(part.substr(at, size)));
+      at += size;
+    }
     if (merger.n_symbols() > 1) {
       merger.Run(
           [&](const Symbol& left, const Symbol& right) { return rules_.FindMerge(left, right); });

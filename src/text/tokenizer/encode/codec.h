@@ -10,18 +10,27 @@
 
 #include "base/ids.h"
 #include "text/tokenizer/encode/character_map.h"
+#include "text/tokenizer/encode/merge.h"
+#include "text/tokenizer/encode/word_cache.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace foretoken::text {
+
+// What the encoders keep between the parts of one text.
+struct EncodeScratch {
+  explicit EncodeScratch(std::size_t text_size) : words(text_size) {}
+  WordCache words;
+  PairMerger merger;
+};
 
 // Immutable; any thread may use it. Keeps a reference to the vocabulary.
 class Codec {
  public:
   virtual ~Codec() = default;
 
-  // Appends the tokens of a non-empty text without special tokens. space_before: put a space in
-  // front, as SentencePiece does.
-  virtual void Encode(std::string_view text, bool space_before,
+  // Appends the tokens of a part of a text, which is not empty and has no special tokens.
+  // space_before: put a space in front, as SentencePiece does.
+  virtual void Encode(std::string_view text, bool space_before, EncodeScratch& scratch,
                       std::vector<Token>& tokens) const = 0;
 
   // The bytes of a token that is neither control nor unknown.

@@ -88,9 +88,9 @@ class PairMerger {
     }
   };
 
-  // Appends the pair that starts at `left`, if it can be merged.
+  // Appends the pair that starts at `left`, if it can be merged. Inline, as StringTable::Find is.
   template <typename Find>
-  bool Consider(const Find& find, std::int32_t left) {
+  [[gnu::always_inline]] bool Consider(const Find& find, std::int32_t left) {
     const Symbol& a = symbols_[left];
     const Symbol& b = symbols_[a.next];
     const Merge merge = find(a, b);

@@ -3,6 +3,7 @@
 // whose joined text is the token with the highest score; of equal ones the leftmost. Characters
 // that are not tokens at the end become byte tokens.
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "text/tokenizer/encode/byte_pairs.h"
@@ -15,9 +16,6 @@
 namespace foretoken::text {
 namespace {
 
-// Symbols are counted with 32 bits; a longer text without a cut is cut here.
-constexpr std::size_t kMaxWord = std::size_t{1} << 28;
-
 class SentencePieceCodec final : public Codec {
  public:
   explicit SentencePieceCodec(const Vocabulary& vocabulary)
@@ -28,11 +26,15 @@ class SentencePieceCodec final : public Codec {
       tokens_.Insert(text, token);
       byte_pairs_.Add(text);
     }
+    for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
+      const char character = static_cast<char>(byte);
+      bytes_[byte] = tokens_.Find({&character, 1});
+    }
     RankScores();
   }
 
-  void Encode(std::string_view text, bool space_before, std::vector<Token>& tokens) const override {
-    PairMerger merger;
+  void Encode(std::string_view text, bool space_before, EncodeScratch& scratch,
+              std::vector<Token>& tokens) const override {
     std::string escaped(space_before ? kSpaceMark : std::string_view());
     // A U+2581 that the user typed is kept apart from spaces, if there are byte tokens to write it
     // with.
@@ -40,7 +42,7 @@ class SentencePieceCodec final : public Codec {
       const std::size_t mark = std::min(
           byte_tokens_.CanSpell(kSpaceMark) ? text.find(kSpaceMark, at) : text.size(), text.size());
       Escape(text.substr(at, mark - at), escaped);
-      EncodeEscaped(escaped, merger, tokens);
+      EncodeEscaped(escaped, scratch, tokens);
       escaped.clear();
       if (mark < text.size()) byte_tokens_.Spell(kSpaceMark, tokens);
       at = mark + (mark < text.size() ? kSpaceMark.size() : 1);
@@ -80,22 +82,24 @@ class SentencePieceCodec final : public Codec {
     }
   }
 
-  void EncodeEscaped(std::string_view text, PairMerger& merger, std::vector<Token>& tokens) const {
-    for (std::size_t begin = 0; begin < text.size();) {
-      merger.Clear();
-      std::size_t end = begin;
-      do {
-        const std::size_t size = ReadUtf8(text.substr(end)).size;
-        merger.Add(static_cast<std::uint32_t>(size), tokens_.Find(text.substr(end, size)));
-        end += size;
-      } while (end < text.size() && end - begin < kMaxWord &&
-               byte_pairs_.Has(text[end - 1], text[end]));
-      EncodeWord(text.substr(begin, end - begin), merger, tokens);
-      begin = end;
+  void EncodeEscaped(std::string_view text, EncodeScratch& scratch,
+                     std::vector<Token>& tokens) const {
+    while (!text.empty()) {
+      const std::string_view word = text.substr(0, byte_pairs_.JoinedSize(text));
+      scratch.words.Append(word, tokens, [&] { EncodeWord(word, scratch.merger, tokens); });
+      text.remove_prefix(word.size());
     }
   }
 
   void EncodeWord(std::string_view word, PairMerger& merger, std::vector<Token>& tokens) const {
+    merger.Clear();
+    for (std::size_t at = 0; at < word.size();) {
+      const std::size_t size = SizeOfCharacter(word, at);
+      const Token token = size == 1 ? bytes_[static_cast<unsigned char>(word[at])]
+                                    : tokens_.Find(word.substr(at, size));
+      merger.Add(static_cast<std::uint32_t>(size), token);
+      at += size;
+    }
     if (merger.n_symbols() > 1) {
       merger.Run([&](const Symbol& left, const Symbol& right) -> Merge {
         const Token token = tokens_.Find(word.substr(left.begin, left.size + right.size));
@@ -115,6 +119,7 @@ class SentencePieceCodec final : public Codec {
 
   const Vocabulary& vocabulary_;
   StringTable tokens_;               // text to token
+  std::array<Token, 256> bytes_{};   // texts of one byte
   std::vector<std::int32_t> ranks_;  // [n_tokens], 0 for the highest score
   ByteTokens byte_tokens_;
   BytePairs byte_pairs_;  // bytes that are adjacent inside tokens

@@ -35,7 +35,8 @@ class UnigramCodec final : public Codec {
     unknown_score_ = static_cast<float>(least - kUnknownPenalty);
   }
 
-  void Encode(std::string_view text, bool space_before, std::vector<Token>& tokens) const override {
+  void Encode(std::string_view text, bool space_before, EncodeScratch&,
+              std::vector<Token>& tokens) const override {
     const std::string normalised = Normalised(text, space_before);
     std::string_view rest = normalised;
     for (; !rest.empty(); rest.remove_prefix(std::min(rest.size(), kMaxUnigramText))) {

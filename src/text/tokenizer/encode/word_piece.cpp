@@ -38,7 +38,8 @@ class WordPieceCodec final : public Codec {
     pieces_ = PrefixIndex(std::move(entries));
   }
 
-  void Encode(std::string_view text, bool, std::vector<Token>& tokens) const override {
+  void Encode(std::string_view text, bool, EncodeScratch&,
+              std::vector<Token>& tokens) const override {
     std::string word(kSpaceMark);
     const auto end_word = [&] {
       if (word.size() > kSpaceMark.size()) EncodeWord(word, tokens);

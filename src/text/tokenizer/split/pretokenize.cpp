@@ -99,8 +99,8 @@ struct Subject {
   std::vector<std::uint8_t> sizes;
 };
 
-bool IsAscii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+bool AllAscii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return IsAscii(c); });
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ namespace {
 
 template <typename Zones>
 void Classify(std::string_view text, const Zones* zones, Subject& subject) {
-  if (IsAscii(text)) {
+  if (AllAscii(text)) {
     subject.classes = text;
     return;
   }
