@@ -18,24 +18,24 @@ using tensor::KvType;
 constexpr KvType kAttendedTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0,
                                      KvType::kQ4_0};
 
-// The vector tables. A CPU with AVX-512 also runs two tables that other CPUs use: Zen 4's attention, and a
-// stand-in for AVX-VNNI, in AVX-512's coding of its instruction.
+// The vector tables. A CPU with AVX-512 also runs the tables that other CPUs use: those of two processors of AMD
+// and of all the others, and a stand-in for AVX-VNNI, in AVX-512's coding of its instruction.
 std::vector<const Kernels*> AttentionTables() {
   std::vector<const Kernels*> tables = VectorTables();
 #if defined(__x86_64__)
-  static const Kernels stand_in = [] {
-    Kernels table = Overlay(KernelsFor(Isa::kAvx2), avxvnni::kEvexAttention);
-    table.isa = "avxvnni (stand-in)";
+  const auto over = [](Isa isa, const Kernels& part, const char* name) {
+    Kernels table = Overlay(KernelsFor(isa), part);
+    table.isa = name;
     return table;
-  }();
-  static const Kernels halved = [] {
-    Kernels table = Overlay(KernelsFor(Isa::kAvx512), avx512::kHalvedAttention);
-    table.isa = "avx512 (halved)";
-    return table;
-  }();
+  };
+  static const Kernels others[] = {
+      over(Isa::kAvx2, avxvnni::kEvexAttention, "avxvnni (stand-in)"),
+      over(Isa::kAvx512, avx512::kFunctions, "avx512 (shared)"),
+      over(Isa::kAvx512, avx512::kHalvedAttention, "avx512 (halved)"),
+      over(Isa::kAvx512, avx512::kStreamedAttention, "avx512 (streamed)")};
   const auto isas = AvailableIsas();
   if (std::find(isas.begin(), isas.end(), Isa::kAvx512) != isas.end())
-    tables.insert(tables.end(), {&stand_in, &halved});
+    for (const Kernels& other : others) tables.push_back(&other);
 #endif
   return tables;
 }

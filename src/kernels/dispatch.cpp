@@ -54,12 +54,19 @@ bool RunsAvx512() {
          __builtin_cpu_supports("avx512vnni");
 }
 
-// AMD's family 25 with AVX-512 is Zen 4 (and Zen 3 without it).
-bool IsZen4() {
+// The family of a processor of AMD with AVX-512, else 0.
+unsigned AmdFamily() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx) return false;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 &&
-         (eax >> 8 & 0xf) + (eax >> 20 & 0xff) == 25 && RunsAvx512();
+  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx) return 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || !RunsAvx512()) return 0;
+  return (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
+}
+// Family 25 with AVX-512 is Zen 4 (and Zen 3 without it).
+bool IsZen4() {
+  return AmdFamily() == 25;
+}
+bool IsZen5() {
+  return AmdFamily() == 26;
 }
 
 #if !defined(_WIN32)
@@ -105,10 +112,11 @@ struct InstructionSet {
   bool (*runs)();
   std::array<const Kernels*, 2> parts;
   // Functions that replace those where `here` returns true.
-  struct {
+  struct Other {
     bool (*here)() = nullptr;
     const Kernels* part = nullptr;
-  } other = {};
+  };
+  std::array<Other, 2> others = {};
 };
 
 // In the order of Isa. A set comes after the one that it extends. A set for other processors has
@@ -124,7 +132,7 @@ constexpr InstructionSet kSets[] = {
      Isa::kAvx2,
      RunsAvx512,
      {&avx512::kFunctions, &avx512::kMatmul},
-     {IsZen4, &avx512::kHalvedAttention}},
+     {{{IsZen4, &avx512::kHalvedAttention}, {IsZen5, &avx512::kStreamedAttention}}}},
 #if defined(_WIN32)
     {Isa::kAmx, "amx", Isa::kAvx512, RunsElsewhere, {}},
 #else
@@ -159,7 +167,8 @@ const std::array<Kernels, kNumSets>& Tables() {
       table.isa = set.name;
       for (const Kernels* part : set.parts)
         if (part != nullptr) table = Overlay(table, *part);
-      if (set.other.part != nullptr && set.other.here()) table = Overlay(table, *set.other.part);
+      for (const InstructionSet::Other& other : set.others)
+        if (other.part != nullptr && other.here()) table = Overlay(table, *other.part);
     }
     return made;
   }();

@@ -19,7 +19,7 @@ extern const Kernels kEvexMatmul, kEvexAttention;  // stand-ins for tests
 }  // namespace avxvnni
 namespace avx512 {
 extern const Kernels kFunctions, kMatmul;
-extern const Kernels kHalvedAttention;  // for Zen 4
+extern const Kernels kHalvedAttention, kStreamedAttention;  // for Zen 4, Zen 5
 }  // namespace avx512
 namespace amx {
 extern const Kernels kMatmul;

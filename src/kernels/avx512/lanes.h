@@ -248,6 +248,9 @@ struct Lanes : generic::LaneDefaults {
   static FORETOKEN_INLINE void PrefetchFar(const void* p) {
     Half::PrefetchFar(p);
   }
+  static FORETOKEN_INLINE void PrefetchIntegers(const void* p) {
+    Half::PrefetchIntegers(p);
+  }
 };
 
 }  // namespace

@@ -71,13 +71,13 @@ inline const std::byte* ValuesOf(const AttentionArgs& args, int block) {
   return args.v + SeenBlock(args, block) * static_cast<std::ptrdiff_t>(args.v_stride);
 }
 
-// How many positions further on memory is asked for keys or values: so many bytes, in whole blocks.
+// How many blocks of so many bytes memory is asked for ahead.
 template <class L>
-int PositionsAhead(const Tile& tile, std::size_t block_bytes) {
+int BlocksAhead(const Tile& tile, int block_bytes) {
   constexpr int kBytesAhead = 12288;
-  const int bytes =
-      L::kIntegerBytes > 0 && tile.has_integer_values() ? L::kIntegerBytes : kBytesAhead;
-  return (1 + bytes / (static_cast<int>(block_bytes) + 1)) * kSlots;
+  if (L::kIntegerBytes == 0 || !tile.has_integer_values())
+    return 1 + kBytesAhead / (block_bytes + 1);
+  return block_bytes < L::kIntegerBytes ? L::kIntegerBytes / block_bytes : 1;
 }
 
 // What memory is asked for while the block at position `begin` is worked on: keys and values further on, or
@@ -91,14 +91,15 @@ inline void LookAhead(Tile& tile, int begin) {
 }
 
 // How many blocks go through each stage together: as many as the scores have room for. With integers it is
-// at most what is prefetched ahead, so that requests for keys and for values alternate and memory is always
-// busy.
+// at most what memory is asked for ahead, so that requests for keys and for values alternate and memory is
+// always busy; and one where the scores of those would not fill a register.
 template <class L>
 int BlocksTogether(const Tile& tile) {
   const int most = kQueries / tile.n;
   if (!tile.has_integer_values()) return most;
-  const int fit = L::kIntegerBytes / static_cast<int>(tile.args->k_stride);
-  return fit < 1 ? 1 : fit < most ? fit : most;
+  const int ahead = BlocksAhead<L>(tile, static_cast<int>(tile.args->k_stride));
+  if (ahead * tile.n < L::kWidth) return 1;
+  return ahead < most ? ahead : most;
 }
 
 // Few queries leave the running softmax bound by latency: the maximum, the exponentials and the sum
@@ -251,12 +252,14 @@ void RunTile(Tile& tile) {
     tile.max[i] = sink ? tile.sink[i] : kMinusInf;
     tile.sum[i] = sink ? 1.0f : 0.0f;
   }
-  tile.keys_ahead = PositionsAhead<L>(tile, tile.args->k_stride);
-  tile.values_ahead = PositionsAhead<L>(tile, tile.args->v_stride);
+  tile.keys_ahead = kSlots * BlocksAhead<L>(tile, static_cast<int>(tile.args->k_stride));
+  tile.values_ahead = kSlots * BlocksAhead<L>(tile, static_cast<int>(tile.args->v_stride));
   int begin = tile.args->window > 0 ? RunEdgeBlocks<L>(tile) : 0;
   if constexpr (L::kWholeBlocks) {
-    if (tile.n <= kLanes / 2 && (L::kIntegerBytes > 0 || !tile.has_integer_values())) {
-      const int whole = tile.length[0] / kSlots, together = BlocksTogether<L>(tile);
+    const int together = BlocksTogether<L>(tile);
+    const bool few = tile.n <= kLanes / 2, worth = L::kIntegerBytes > 0 && together > 1;
+    if (few && (worth || !tile.has_integer_values())) {
+      const int whole = tile.length[0] / kSlots;
       for (int b = begin / kSlots; b < whole; b += together)
         RunWholeBlocks<L>(tile, b, whole - b < together ? whole - b : together);
       begin = begin > whole * kSlots ? begin : whole * kSlots;

@@ -45,7 +45,7 @@ struct Tile {
   int hidden[kQueries], visible[kQueries];
   float *acc, *p;                     // [kQueries, head_dim] or as in KeyValues, [kQueries, 32]
   float *max, *sum, *factor, *share;  // [kQueries]; `share` where values are integers
-  int keys_ahead, values_ahead;              // positions from a block to the one that memory is asked for
+  int keys_ahead, values_ahead;       // positions from a block to the one that memory is asked for
   const std::byte *next_keys, *next_values;  // that block
   IntegerQueries queries;
   IntegerWeights weights;
@@ -68,6 +68,11 @@ template <class L, int kBytes>
 FORETOKEN_INLINE void PrefetchBytes(const std::byte* address) {
 #pragma GCC unroll 8
   for (int i = 0; i < kBytes; i += 64) L::PrefetchFar(address + i);
+}
+template <class L, int kBytes>
+FORETOKEN_INLINE void PrefetchIntegers(const std::byte* address) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kBytes; i += 64) L::PrefetchIntegers(address + i);
 }
 
 template <class L, int kCount, int kWide>

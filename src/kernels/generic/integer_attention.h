@@ -126,7 +126,7 @@ void PackQueries(const Tile& tile) {
 template <class L>
 FORETOKEN_INLINE void PrefetchScales(const std::byte* scales, int groups) {
   constexpr int kRead = kSlots * static_cast<int>(F16::kBytes);
-  for (int g = 0; g < groups; ++g) PrefetchBytes<L, kRead>(scales + g * kRead);
+  for (int g = 0; g < groups; ++g) PrefetchIntegers<L, kRead>(scales + g * kRead);
 }
 
 // ---- Scores -------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ FORETOKEN_INLINE void AddKeyQuads(const std::int32_t* words, const std::byte* k,
   constexpr int kRead = kWide * L::kWidth * kQuad;
 #pragma GCC unroll 2
   for (int i = 0; i < kQuadsOfGroup / Numbers::kParts; ++i, k += kSlots * kQuad, next += kRead) {
-    PrefetchBytes<L, kRead>(next);
+    PrefetchIntegers<L, kRead>(next);
     AddKeyQuad<L, Numbers, 0>(words, k, sum);
     words += Numbers::kQuadWords;
     if constexpr (Numbers::kParts == 2) {
@@ -354,7 +354,7 @@ FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::by
 #pragma GCC unroll 2
   for (int i = 0; i < kSlots / kQuad / Numbers::kParts;
        ++i, at += head_dim * kQuad, next += kRead) {
-    PrefetchBytes<L, kRead>(next);
+    PrefetchIntegers<L, kRead>(next);
     AddValueQuad<L, Numbers, 0>(weights, at, sum);
     weights += kQuad;
     if constexpr (Numbers::kParts == 2) {

@@ -27,14 +27,16 @@ struct LaneDefaults {
   static constexpr int kTogether = 4;   // queries of attention that share a key or a value
   // Whether attention with few queries takes several blocks through each stage together.
   static constexpr bool kWholeBlocks = false;
-  // With integers, the bytes of keys that it takes together and prefetches ahead; 0: it takes one block at a
-  // time there.
+  // With integers, the bytes of keys that memory is asked for ahead, and at most so many it takes together;
+  // 0: it takes one block at a time there, and asks as with other numbers.
   static constexpr int kIntegerBytes = 0;
   static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop
   // Brings memory that is read soon into the first-level cache, or memory that is read later into the
   // second.
   static void Prefetch(const void*) {}
   static void PrefetchFar(const void*) {}
+  // Brings integers of the cache closer, which a pass reads once.
+  static void PrefetchIntegers(const void*) {}
 };
 
 }  // namespace
