@@ -134,7 +134,7 @@ void RunWholeBlocks(Tile& tile, int block, int count) {
     change[r] = before[r] - max[r];
     distance[r] = largest[r] - max[r];
   }
-  ExpOfAll<L>(change, rows, factor);
+  tile.steady = FactorsOf<L>(change, rows, factor);
   IntegerWeights& weights = tile.weights;
   const IntegerWeights all_weights = weights;
   if (own) {

@@ -45,7 +45,8 @@ struct Tile {
   int hidden[kQueries], visible[kQueries];
   float *acc, *p;                     // [kQueries, head_dim] or as in KeyValues, [kQueries, 32]
   float *max, *sum, *factor, *share;  // [kQueries]; `share` where values are integers
-  int keys_ahead, values_ahead;       // positions from a block to the one that memory is asked for
+  bool steady;  // all factors are 1: no query's largest score has risen. Only integer values ask.
+  int keys_ahead, values_ahead;  // positions from a block to the one that memory is asked for
   const std::byte *next_keys, *next_values;  // that block
   IntegerQueries queries;
   IntegerWeights weights;

@@ -342,6 +342,22 @@ FORETOKEN_INLINE void AddValueQuad(const std::int8_t* weights, const std::byte* 
   }
 }
 
+// acc[i] = acc[i] factor[i] + unit[i] the totals of sum[i]. kSteady: all factors are 1.
+template <class L, class Numbers, bool kSteady, int kCount, int kWide>
+FORETOKEN_INLINE void AddTotals(const typename L::I (&sum)[kCount][kWide], const float* factors,
+                                const float* units, float* acc, int head_dim) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i, acc += head_dim) {
+    const typename L::F c = L::All(factors[i]), unit = L::All(units[i]);
+#pragma GCC unroll 16
+    for (int t = 0; t < kWide; ++t) {
+      const typename L::F old = L::Load(acc + t * L::kWidth), before = kSteady ? old : old * c;
+      const typename L::I total = Numbers::ValueTotal(sum[i][t]);
+      L::Store(L::Fma(Floats<L>(total), unit, before), acc + t * L::kWidth);
+    }
+  }
+}
+
 // Dimensions [d, d + kWide kWidth), which have one scale.
 template <class L, class Numbers, int kCount, int kWide>
 FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::byte* block, int d) {
@@ -365,16 +381,10 @@ FORETOKEN_INLINE void IntegerValuesAt(const Tile& tile, int first, const std::by
   const float *factors = tile.factor + first, *units = tile.weights.unit + g * kQueries + first;
   float* acc = tile.acc + first * head_dim + d;
   asm("" : "+r"(factors), "+r"(units));  // as for the scores: one address for all rows
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i, acc += head_dim) {
-    const typename L::F c = L::All(factors[i]), unit = L::All(units[i]);
-#pragma GCC unroll 16
-    for (int t = 0; t < kWide; ++t) {
-      const typename L::F before = L::Load(acc + t * L::kWidth) * c;
-      const typename L::I total = Numbers::ValueTotal(sum[i][t]);
-      L::Store(L::Fma(Floats<L>(total), unit, before), acc + t * L::kWidth);
-    }
-  }
+  if (tile.steady)
+    AddTotals<L, Numbers, true>(sum, factors, units, acc, head_dim);
+  else
+    AddTotals<L, Numbers, false>(sum, factors, units, acc, head_dim);
 }
 
 template <class L, class Numbers>

@@ -96,6 +96,21 @@ FORETOKEN_INLINE void ExpOfAll(const float* from, int n, float* to) {
   }
 }
 
+// factor[i] = Exp(change[i]) for n of them and those that fill the last 16. Returns whether all are
+// Exp(0) = 1, as in most blocks of a long text.
+template <class L>
+bool FactorsOf(const float* change, int n, float* factor) {
+  typename L::I any = {};
+  for (int i = 0; i < Padded(n); i += L::kWidth)
+    any |= __builtin_bit_cast(typename L::I, L::Load(change + i)) & 0x7fffffff;
+  if (L::LargestOf(any) != 0) {
+    ExpOfAll<L>(change, n, factor);
+    return false;
+  }
+  for (int i = 0; i < Padded(n); i += L::kWidth) L::Store(L::All(1.0f), factor + i);
+  return true;
+}
+
 // What the queries see of a block: all of it, its beginning (all positions below `visible`), or any
 // part of it.
 enum class Sight { kWhole, kBeginning, kPart };
@@ -126,7 +141,7 @@ void Softmax(Tile& tile, int first, const std::byte* values) {
     L::Store(max, tile.max + i);
   }
   float sums[kQueries];
-  ExpOfAll<L>(change, tile.n, tile.factor);
+  tile.steady = FactorsOf<L>(change, tile.n, tile.factor);
   if (own) {
     ExpOfAll<L>(distance, tile.n, tile.share);
     const auto seen_by = [&tile, visible, values](int i) {
