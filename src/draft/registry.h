@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // draft/registry.h: the table of drafters.
 //
-// A drafter is one file in this folder, in networks/ or in lookup/, and one row in registry.cpp.
-// Its file ends with its DrafterSpec. Names, checks, help texts, documents, the engine's set of
+// A drafter is one file in this folder, in networks/ or in lookup/, which ends with its row, a DrafterSpec,
+// and its name, twice, in registry.cpp. Names, checks, help texts, documents, the engine's set of
 // drafters and the tests of every drafter are made from the table.
 #pragma once
 

@@ -57,7 +57,8 @@ struct Pass {
   int SkippedBlocks(int n_positions) const noexcept {
     return window == 0 ? 0 : std::max(0, (n_positions - window) / tensor::kKvBlock - 1);
   }
-  // In a layer with this window, or without one (0).
+  // The window that the kernel is given for a layer. A layer that sees all (0) keeps 0: there `SkippedBlocks`
+  // narrows the view.
   int WindowOf(int layer_window) const noexcept {
     return window == 0 ? layer_window : std::min(layer_window, window);
   }

@@ -188,7 +188,8 @@ settings::FlagGroup LimitFlags(ServeSettings& settings) {
               settings::EngineFlag("max_sequences", settings.generate.engine),
               {{"--max-queue"},
                "N",
-               "requests that may wait for that; more are told to come back; default 64",
+               "choices that may wait for a place of --parallel; more are told to come back; "
+               "default 64",
                StoreInteger(server.max_queue, 0, 1 << 16)},
               {{"--max-body-bytes"},
                "N",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// draft/networks/head_drafter.h: drafters of one block that read the target's hidden states: EAGLE-3 and MTP
+// draft/networks/head_drafter.h: drafters of one or a few blocks that read the target's hidden states: EAGLE-3 and MTP
 // heads.
 //
 // A row of the head combines a token with the feature of the position before it:

@@ -253,7 +253,8 @@ struct Lanes : generic::LaneDefaults {
     _mm_prefetch(p, _MM_HINT_T0);
   }
   // The second level takes more lines at a time than the first (one row of attention over q8_0, AVX-512, two threads of
-  // a Zen 4, us for 8.9 MB: 564 with the first level, 4 kB ahead; 435 with the second, 336 with it 12 kB ahead).
+  // a Zen 4, us for 8.9 MB: 564 with the first level, 4 kB ahead; 435 with the second, 336 with it 12 kB ahead). A Zen 5
+  // differs (avx512/attention.cpp).
   static FORETOKEN_INLINE void PrefetchFar(const void* p) {
     _mm_prefetch(p, _MM_HINT_T1);
   }

@@ -21,10 +21,10 @@ struct HalvedLanes : Lanes {
   }
 };
 
-// Zen 5, which takes many lines to the first level at a time; and what goes past the second level pushes
-// nothing out of it. One row, two threads, 32,768 positions, share of the time with the second level and
-// up to three blocks ahead (medians of 6 to 8 in turn): q8_0 with heads of 64 0.84, of 128 0.87, of 32
-// 0.92; q4_0 with heads of 64 0.95.
+// Zen 5, which can fetch many lines into the first level at once. So integers go there, and push out
+// nothing that the second level holds. One row, two threads, 32,768 positions, time as a share of fetching
+// into the second level, up to three blocks ahead (medians of 6 to 8 in turn): q8_0 with heads of 64 0.84,
+// of 128 0.87, of 32 0.92; q4_0 with heads of 64 0.95.
 struct StreamedLanes : Lanes {
   static FORETOKEN_INLINE void PrefetchIntegers(const void* p) { _mm_prefetch(p, _MM_HINT_NTA); }
 };

@@ -248,9 +248,6 @@ struct Lanes : generic::LaneDefaults {
   static FORETOKEN_INLINE void PrefetchFar(const void* p) {
     Half::PrefetchFar(p);
   }
-  static FORETOKEN_INLINE void PrefetchIntegers(const void* p) {
-    Half::PrefetchIntegers(p);
-  }
 };
 
 }  // namespace

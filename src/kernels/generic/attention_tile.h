@@ -70,10 +70,14 @@ FORETOKEN_INLINE void PrefetchBytes(const std::byte* address) {
 #pragma GCC unroll 8
   for (int i = 0; i < kBytes; i += 64) L::PrefetchFar(address + i);
 }
+// Keys and values of integers, for which L may have a way of its own.
 template <class L, int kBytes>
 FORETOKEN_INLINE void PrefetchIntegers(const std::byte* address) {
+  if constexpr (requires { L::PrefetchIntegers(address); })
 #pragma GCC unroll 8
-  for (int i = 0; i < kBytes; i += 64) L::PrefetchIntegers(address + i);
+    for (int i = 0; i < kBytes; i += 64) L::PrefetchIntegers(address + i);
+  else
+    PrefetchBytes<L, kBytes>(address);
 }
 
 template <class L, int kCount, int kWide>

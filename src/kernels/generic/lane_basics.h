@@ -32,11 +32,9 @@ struct LaneDefaults {
   static constexpr int kIntegerBytes = 0;
   static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop
   // Brings memory that is read soon into the first-level cache, or memory that is read later into the
-  // second.
+  // second. Instruction sets that do not define them ask for nothing.
   static void Prefetch(const void*) {}
   static void PrefetchFar(const void*) {}
-  // Brings integers of the cache closer, which a pass reads once.
-  static void PrefetchIntegers(const void*) {}
 };
 
 }  // namespace

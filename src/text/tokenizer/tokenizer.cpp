@@ -63,40 +63,25 @@ class GgufTokenizer final : public Tokenizer {
   }
 
   std::vector<Token> Encode(std::string_view text, EncodeOptions options) const override {
-    if (vocabulary_.compose) {
-      return EncodeComposed(Composed(text), options);
-    }
-    return EncodeComposed(text, options);
-  }
-
-  std::vector<Token> EncodeComposed(std::string_view text, EncodeOptions options) const {
     std::vector<Token> tokens;
     tokens.reserve(text.size() / 3 + 2);
-    if (options.add_special && vocabulary_.add_bos) tokens.push_back(vocabulary_.bos);
     EncodeScratch scratch(text.size());
-    bool prefixed = !options.continues && vocabulary_.add_space_prefix;
-    for (const Fragment& fragment : special_tokens_.Split(text, options.parse_special)) {
-      if (fragment.token != kNoToken) {
-        tokens.push_back(fragment.token);
-      } else {
-        const std::string_view part = text.substr(fragment.begin, fragment.size);
-        codec_->Encode(part, prefixed && TakesPrefix(part), scratch, tokens);
-      }
-      prefixed =
-          fragment.token != kNoToken && vocabulary_.add_space_prefix && !vocabulary_.prefix_once;
-    }
+    if (options.add_special && vocabulary_.add_bos) tokens.push_back(vocabulary_.bos);
+    EncodeText(text, options, scratch, tokens);
     if (options.add_special && vocabulary_.add_eos) tokens.push_back(vocabulary_.eos);
     if (options.add_special && vocabulary_.add_separator) tokens.push_back(vocabulary_.separator);
     return tokens;
   }
 
   std::vector<Token> EncodeParts(std::span<const TextPart> parts) const override {
+    std::size_t size = 0;
+    for (const TextPart& part : parts) size += part.text.size();
     std::vector<Token> tokens;
+    EncodeScratch scratch(size);
     std::string text;  // since the last control token
     const auto flush = [&] {
       const bool continues = vocabulary_.prefix_once && !tokens.empty();
-      const auto encoded = Encode(text, {.add_special = false, .continues = continues});
-      tokens.insert(tokens.end(), encoded.begin(), encoded.end());
+      EncodeText(text, {.continues = continues}, scratch, tokens);
       text.clear();
     };
     for (const TextPart& part : parts) {
@@ -170,6 +155,24 @@ class GgufTokenizer final : public Tokenizer {
   }
 
  private:
+  // Appends the tokens of a text, without begin and end.
+  void EncodeText(std::string_view text, EncodeOptions options, EncodeScratch& scratch,
+                  std::vector<Token>& tokens) const {
+    const std::string composed = vocabulary_.compose ? Composed(text) : std::string();
+    if (vocabulary_.compose) text = composed;
+    bool prefixed = !options.continues && vocabulary_.add_space_prefix;
+    for (const Fragment& fragment : special_tokens_.Split(text, options.parse_special)) {
+      if (fragment.token != kNoToken) {
+        tokens.push_back(fragment.token);
+      } else {
+        const std::string_view part = text.substr(fragment.begin, fragment.size);
+        codec_->Encode(part, prefixed && TakesPrefix(part), scratch, tokens);
+      }
+      prefixed =
+          fragment.token != kNoToken && vocabulary_.add_space_prefix && !vocabulary_.prefix_once;
+    }
+  }
+
   static constexpr std::size_t kMaxMerges = std::size_t{1} << 24;
 
   bool TakesPrefix(std::string_view text) const {

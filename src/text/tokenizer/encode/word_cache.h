@@ -18,8 +18,8 @@
 
 namespace foretoken::text {
 
-// For one text of one client. A word takes the place of another that falls into the same one, so
-// memory and work stay within what the text's size allows.
+// For one text of one client. Each word has one place, by its hash, of 32 bytes; a new word overwrites
+// the one that is there. So memory is bounded by the text's size, and by 256 kB.
 class WordCache {
  public:
   explicit WordCache(std::size_t text_size)
