@@ -7,8 +7,8 @@
 // as one: its first byte begins quotation marks and dashes, too, which tokens have inside.
 #pragma once
 
-#include <bitset>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "base/work_count.h"
@@ -18,32 +18,61 @@ namespace foretoken::text {
 
 class BytePairs {
  public:
-  void Add(std::string_view text) {
-    for (std::size_t at = 1; at < text.size(); ++at) pairs_.set(Index(text, at));
+  // Two neighbours that merge.
+  void Add(std::string_view left, std::string_view right) {
+    if (left.empty() || right.empty()) return;
+    Set(Index(left.ends_with(kSpaceMark) ? ' ' : left.back(), First(right.data(), right.size())));
+  }
+  // A token, any two parts of which may merge.
+  void Add(std::string_view token) {
+    const char* at = token.data();
+    const char* const end = at + token.size();
+    for (char left = 0; at < end;) {
+      const char right = First(at, static_cast<std::size_t>(end - at));
+      if (at > token.data()) Set(Index(left, right));
+      at += right == *at ? 1 : kSpaceMark.size();
+      left = right;
+    }
   }
 
   // Bytes from the text's beginning to the first cut, which is at a character's end. A text without
   // one is cut where its symbols could not be counted with 32 bits.
   std::size_t JoinedSize(std::string_view text) const {
     std::size_t end = 0;
+    char left = 0, right = First(text.data(), text.size());
     do {
       CountWork();
-      end += SizeOfCharacter(text, end);
-    } while (end < text.size() && end < kMaxJoined && pairs_.test(Index(text, end)));
+      const bool mark = right != text[end];
+      end += mark ? kSpaceMark.size() : SizeOfCharacter(text, end);
+      if (end == text.size() || end >= kMaxJoined) break;
+      left = mark ? ' ' : text[end - 1];
+      right = First(text.data() + end, text.size() - end);
+    } while (Has(Index(left, right)));
     return end;
   }
 
  private:
   static constexpr std::size_t kMaxJoined = std::size_t{1} << 28;
 
-  static std::size_t Index(std::string_view text, std::size_t at) {
-    const auto left = static_cast<unsigned char>(text[at - 1]);
-    const auto right = static_cast<unsigned char>(text[at]);
-    const bool after_mark = left == 0x81 && text.substr(0, at).ends_with(kSpaceMark);
-    const bool before_mark = right == 0xE2 && text.substr(at).starts_with(kSpaceMark);
-    return static_cast<std::size_t>(after_mark ? ' ' : left) << 8 | (before_mark ? ' ' : right);
+  // The first byte of a text that is not empty, a space if a mark begins it. Inline, as -O1 would make it
+  // a call.
+  [[gnu::always_inline]] static char First(const char* text, std::size_t size) {
+    const bool mark =
+        *text == kSpaceMark[0] && std::string_view(text, size).starts_with(kSpaceMark);
+    return mark ? ' ' : *text;
   }
-  std::bitset<65536> pairs_;
+  [[gnu::always_inline]] static unsigned Index(char left, char right) {
+    return static_cast<unsigned>(static_cast<unsigned char>(left)) << 8 |
+           static_cast<unsigned char>(right);
+  }
+  [[gnu::always_inline]] void Set(unsigned index) {
+    bits_[index / 64] |= std::uint64_t{1} << index % 64;
+  }
+  [[gnu::always_inline]] bool Has(unsigned index) const {
+    return (bits_[index / 64] >> index % 64 & 1) != 0;
+  }
+
+  std::uint64_t bits_[65536 / 64] = {};
 };
 
 }  // namespace foretoken::text

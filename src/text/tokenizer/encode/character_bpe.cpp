@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "text/tokenizer/encode/byte_pairs.h"
 #include "text/tokenizer/encode/byte_tokens.h"
 #include "text/tokenizer/encode/codec.h"
 #include "text/tokenizer/encode/merge_rules.h"
@@ -25,7 +26,12 @@ class CharacterCodec final : public Codec {
         marked_(vocabulary.pattern.symbols == Symbols::kMarkedCharacters),
         pretokenizer_(*vocabulary.pattern.rules, vocabulary.exact),
         rules_(vocabulary, merges),
-        byte_tokens_(vocabulary) {}
+        byte_tokens_(vocabulary) {
+    for (const std::string& line : merges) {
+      const MergeLine merge(line);
+      byte_pairs_.Add(merge.left, merge.right);
+    }
+  }
 
   void Encode(std::string_view text, bool, EncodeScratch& scratch,
               std::vector<Token>& tokens) const override {
@@ -85,7 +91,7 @@ class CharacterCodec final : public Codec {
   void EncodeParts(std::string_view word, EncodeScratch& scratch,
                    std::vector<Token>& tokens) const {
     while (!word.empty()) {
-      const std::string_view part = word.substr(0, rules_.byte_pairs().JoinedSize(word));
+      const std::string_view part = word.substr(0, byte_pairs_.JoinedSize(word));
       scratch.words.Append(part, tokens, [&] { EncodePart(part, scratch.merger, tokens); });
       word.remove_prefix(part.size());
     }
@@ -119,6 +125,7 @@ class CharacterCodec final : public Codec {
   Pretokenizer pretokenizer_;
   MergeRules rules_;
   ByteTokens byte_tokens_;
+  BytePairs byte_pairs_;  // bytes that some merge joins
 };
 
 }  // namespace

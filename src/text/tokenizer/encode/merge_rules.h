@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/seeded_hash.h"
-#include "text/tokenizer/encode/byte_pairs.h"
 #include "text/tokenizer/encode/merge.h"
 #include "text/tokenizer/encode/string_table.h"
 #include "text/tokenizer/vocabulary.h"
@@ -57,6 +56,17 @@ class MergeTable {
   std::vector<Slot> slots_;
 };
 
+// The two pieces of a line of tokenizer.ggml.merges, both empty if it is not "left right".
+struct MergeLine {
+  explicit MergeLine(std::string_view line) {
+    const std::size_t space = line.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == line.size()) return;
+    left = line.substr(0, space);
+    right = line.substr(space + 1);
+  }
+  std::string_view left, right;
+};
+
 // Immutable once made. A piece that is in the vocabulary has its token's number. Merges may pass
 // through other pieces, which have numbers past the vocabulary's end.
 class MergeRules {
@@ -90,28 +100,18 @@ class MergeRules {
     return merges_.Find(left.piece, right.piece);
   }
 
-  // Bytes that some merge joins.
-  const BytePairs& byte_pairs() const { return byte_pairs_; }
-
  private:
   void AddMerge(std::string_view line, std::int32_t rank) {
-    const std::size_t space = line.find(' ', 1);
-    if (space == std::string_view::npos || space + 1 == line.size()) return;
-    const std::string_view left = line.substr(0, space);
-    const std::string_view right = line.substr(space + 1);
-    const std::string both = std::string(left) + std::string(right);
-    const std::int32_t left_piece = Intern(left);
-    const std::int32_t right_piece = Intern(right);
-    const std::int32_t merged = Intern(both);
-    merges_.Insert(left_piece, right_piece, {rank, merged});
-    byte_pairs_.Add(both);
+    const MergeLine merge(line);
+    if (merge.left.empty()) return;
+    const std::int32_t left = Intern(merge.left), right = Intern(merge.right);
+    merges_.Insert(left, right, {rank, Intern(std::string(merge.left).append(merge.right))});
   }
 
   std::int32_t size_;
   StringTable pieces_;                 // text to piece
   std::deque<std::string> outsiders_;  // texts of the pieces that are no tokens
   MergeTable merges_;
-  BytePairs byte_pairs_;
 };
 
 }  // namespace foretoken::text

@@ -62,7 +62,9 @@ class SentencePieceCodec final : public Codec {
  private:
   void RankScores() {
     std::vector<float> scores = vocabulary_.scores;
-    std::sort(scores.begin(), scores.end(), std::greater<>());
+    // Most files have them in order.
+    if (!std::is_sorted(scores.begin(), scores.end(), std::greater<>()))
+      std::sort(scores.begin(), scores.end(), std::greater<>());
     scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
     ranks_.reserve(vocabulary_.scores.size());
     for (const float score : vocabulary_.scores) {

@@ -87,6 +87,17 @@ TEST(BytePairs, ASpaceMarkIsOneByte) {
             3u);
 }
 
+TEST(BytePairs, NeighboursThatMergeJoinWhereTheyMeet) {
+  BytePairs pairs;
+  pairs.Add("ab", "\u2581");
+  pairs.Add("\u2581", "c");
+  pairs.Add("", "a");
+  EXPECT_EQ(pairs.JoinedSize("b\u2581"
+                             "c"),
+            5u);
+  EXPECT_EQ(pairs.JoinedSize("ab"), 1u);
+}
+
 // Words of a few characters, each of which begins with `before`.
 std::vector<std::string> RandomWords(std::mt19937& random, const std::string& before) {
   constexpr const char* kCharacters[] = {"a", "b", "c", "\u00e9", "\u2019", "\xff", "\U0001f600"};
