@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // text/tokenizer/encode/byte_pairs.h: where a text may be cut before its symbols merge.
 //
-// A merge can only join two bytes that are adjacent in some token. So a text is cut wherever they
-// are not (in most vocabularies before every space), and each part is encoded alone: the result is
-// the same, and the heap of the merges stays small. SentencePiece's space mark, three bytes, counts
-// as one: its first byte begins quotation marks and dashes, too, which tokens have inside.
+// A merge can only join two bytes that are adjacent in some token, and with ranked merges only where
+// the two pieces of a merge meet. So a text is cut wherever no such bytes are (in most vocabularies
+// before every space), and each part is encoded alone: the result is the same, and the heap of the
+// merges stays small. SentencePiece's space mark, three bytes, counts as one: its first byte begins
+// quotation marks and dashes, too, which tokens have inside.
 #pragma once
 
 #include <cstddef>
