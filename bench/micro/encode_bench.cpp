@@ -8,31 +8,38 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "formats/checkpoint.h"
 #include "text/tokenizer/tokenizer.h"
 
+namespace {
+
+using foretoken::text::Tokenizer;
+
+foretoken::Result<std::unique_ptr<Tokenizer>> Open(const char* path) {
+  FORETOKEN_TRY(const auto file, foretoken::formats::OpenCheckpoint(path));
+  return Tokenizer::Load(file->metadata());
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   if (argc < 3 || argc > 4) {
     std::fprintf(stderr, "usage: encode_bench FILE.gguf TEXT [REPEATS]\n");
     return 2;
   }
-  const auto file = foretoken::formats::OpenCheckpoint(argv[1]);
-  if (!file) {
-    std::fprintf(stderr, "%s\n", file.error().message.c_str());
-    return 1;
-  }
-  const auto tokenizer = foretoken::text::Tokenizer::Load((*file)->metadata());
+  const auto tokenizer = Open(argv[1]);
   if (!tokenizer) {
-    std::fprintf(stderr, "%s\n", tokenizer.error().message.c_str());
+    std::fprintf(stderr, "encode_bench: %s\n", tokenizer.error().message.c_str());
     return 1;
   }
   std::ifstream stream(argv[2], std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   if (!stream || text.empty()) {
-    std::fprintf(stderr, "%s cannot be read or is empty\n", argv[2]);
+    std::fprintf(stderr, "encode_bench: %s cannot be read or is empty; give a text\n", argv[2]);
     return 1;
   }
   const int repeats = argc == 4 ? std::max(1, std::atoi(argv[3])) : 9;

@@ -92,7 +92,7 @@ inline void LookAhead(Tile& tile, int begin) {
 
 // How many blocks go through each stage together: as many as the scores have room for. With integers it is
 // at most what memory is asked for ahead, so that requests for keys and for values alternate and memory is
-// always busy; and one where the scores of those would not fill a register.
+// always busy; and one where the scores of several would not fill one register.
 template <class L>
 int BlocksTogether(const Tile& tile) {
   const int most = kQueries / tile.n;

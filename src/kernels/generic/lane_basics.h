@@ -27,8 +27,8 @@ struct LaneDefaults {
   static constexpr int kTogether = 4;   // queries of attention that share a key or a value
   // Whether attention with few queries takes several blocks through each stage together.
   static constexpr bool kWholeBlocks = false;
-  // With integers, the bytes of keys that memory is asked for ahead, and at most so many it takes together;
-  // 0: it takes one block at a time there, and asks as with other numbers.
+  // With integers, how many bytes of keys memory is asked for ahead, which are also the most that go through
+  // a stage together; 0: one block at a time goes through, and memory is asked as for other numbers.
   static constexpr int kIntegerBytes = 0;
   static constexpr int kStateGroups = 1;  // groups of 16 columns of a state that share a loop
   // Brings memory that is read soon into the first-level cache, or memory that is read later into the

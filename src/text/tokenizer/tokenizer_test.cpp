@@ -32,6 +32,18 @@ TEST(Tokenizer, RefusesMissingLists) {
   EXPECT_EQ(CodeOf(metadata), ErrorCode::kInvalidFile);  // no merges
 }
 
+TEST(Tokenizer, PutsASpaceBeforeEachPartOrTheFirstAlone) {
+  constexpr Token kPiece = kFirstSpm;
+  formats::Metadata metadata =
+      SpmMetadata({{"\u2581", -9}, {"a", -9}, {"b", -9}, {"\u2581a", -1}, {"ab", -2}});
+  const std::vector<TextPart> parts = {{"ab a"}, {"<s>", true}, {"ab a"}};
+  EXPECT_EQ(Load(metadata)->EncodeParts(parts),
+            (Tokens{kPiece + 3, kPiece + 2, kPiece + 3, 1, kPiece + 3, kPiece + 2, kPiece + 3}));
+  metadata.Set("foretoken.tokenizer.metaspace", std::string("first"));
+  EXPECT_EQ(Load(metadata)->EncodeParts(parts),
+            (Tokens{kPiece + 3, kPiece + 2, kPiece + 3, 1, kPiece + 4, kPiece + 3}));
+}
+
 TEST(Tokenizer, RefusesListsThatAreTooShort) {
   formats::Metadata metadata = SpmMetadata({{"a"}});
   metadata.Set("tokenizer.ggml.scores", std::vector<double>{1, 2});

@@ -37,7 +37,7 @@ class BytePairs {
   }
 
   // Bytes from the text's beginning to the first cut, which is at a character's end. A text without
-  // one is cut where its symbols could not be counted with 32 bits.
+  // one is cut where its symbols could not be counted with 32 bits. REQUIRES: the text is not empty.
   std::size_t JoinedSize(std::string_view text) const {
     std::size_t end = 0;
     char left = 0, right = First(text.data(), text.size());

@@ -28,11 +28,15 @@ class Speller {
   int n_encoded_ = 0;
 };
 
-TEST(WordCache, EncodesAWordOnce) {
+TEST(WordCache, EncodesAWordOnceUntilAnotherTakesItsPlace) {
   Speller speller(1000);
-  for (const char* const word : {"ab", "c", "ab", "abc", "ab", "c"}) speller.Append(word);
-  EXPECT_EQ(speller.n_encoded(), 3);
-  EXPECT_EQ(speller.tokens(), (Tokens{'a', 'b', 'c', 'a', 'b', 'a', 'b', 'c', 'a', 'b', 'c'}));
+  for (const char* const word : {"ab", "ab", "ab"}) speller.Append(word);
+  EXPECT_EQ(speller.n_encoded(), 1);
+  // Where words lie differs from process to process.
+  for (const char* const word : {"c", "ab", "abc", "ab", "c"}) speller.Append(word);
+  EXPECT_GE(speller.n_encoded(), 3);
+  EXPECT_EQ(speller.tokens(),
+            (Tokens{'a', 'b', 'a', 'b', 'a', 'b', 'c', 'a', 'b', 'a', 'b', 'c', 'a', 'b', 'c'}));
 }
 
 TEST(WordCache, EncodesLongWordsEachTime) {
